@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 BUILD_PACKAGES=(
-  git g++ cmake ninja-build ccache lld unzip python3 python3-pip
+  git g++ cmake ninja-build ccache lld python3 python3-pip
   libfmt-dev libcli11-dev nlohmann-json3-dev libsentencepiece-dev libprotobuf-dev protobuf-compiler
   zlib1g-dev libzstd-dev libblosc-dev libxxhash-dev libmsgpack-cxx-dev libssl-dev libicu-dev libutf8proc-dev
   libgtest-dev libgmock-dev libbenchmark-dev
@@ -107,10 +107,24 @@ fetch_wheels() {
       "The index serves another file, or a proxy spoiled it. Do not edit the hash before knowing why."
   elif grep -qE 'No space left|Errno 28' "$log"; then
     die "the disk is full while fetching into $wheels; about $NEEDED_MB MB are needed."
-  elif grep -qE 'NewConnectionError|name resolution|timed out|Max retries|ConnectionError|ProxyError' "$log"; then
-    die "pip cannot reach its package index; check the network and pip's configuration (pip config list)."
+  elif grep -qE 'from versions: none|ConnectionError|name resolution|timed out|Max retries|ProxyError' "$log"; then
+    die "pip's package index cannot be reached or lacks the wheel above;" \
+      "check the network and pip's configuration ($python -m pip config list), then run again."
   fi
-  die "pip could not fetch the pinned wheels. Is the index that pip is configured for complete?"
+  die "pip could not fetch the pinned wheels; its words are above."
+}
+
+# unpack WHEEL MEMBER TARGET. Not by unzip -p, which keeps a full disk to itself.
+unpack() {
+  "$(find_python)" - "$@" <<'PYTHON'
+import shutil, sys, zipfile
+wheel, member, target = sys.argv[1:]
+try:
+    with zipfile.ZipFile(wheel) as archive, archive.open(member) as source, open(target, "wb") as sink:
+        shutil.copyfileobj(source, sink, 1 << 20)
+except (OSError, KeyError, zipfile.BadZipFile) as error:
+    sys.exit(f"setup: {error}")
+PYTHON
 }
 
 fill_deps() {
@@ -129,7 +143,7 @@ fill_deps() {
     IFS='|' read -r glob member target <<<"$entry"
     wheel=$(compgen -G "$wheels/$glob") || die "pip fetched no $glob; see $REQUIREMENTS"
     mkdir -p "$(dirname "$target")"
-    unzip -p "$wheel" "$member" >"$wheels/file" ||
+    unpack "$wheel" "$member" "$wheels/file" ||
       die "cannot unpack $member from $(basename "$wheel"); is the disk full?"
     # Renamed into place: a run that is interrupted never leaves half a file.
     chmod 644 "$wheels/file"
