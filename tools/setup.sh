@@ -96,17 +96,21 @@ find_python() {
 }
 
 fetch_wheels() {
-  local wheels=$1 log=$1/pip.log python
+  local wheels=$1 log python
   python=$(find_python)
+  log=$(mktemp)  # outside .deps, so that it can still be written when the disk under .deps is full
   say "fetching $(grep -c -- '--hash=' "$REQUIREMENTS") wheels (130 MB), checked by hash"
-  "$python" -m pip download --disable-pip-version-check --progress-bar off --no-cache-dir --no-deps \
-    --only-binary=:all: --require-hashes -r "$REQUIREMENTS" -d "$wheels" >"$log" 2>&1 && return
+  TMPDIR=$wheels "$python" -m pip download --disable-pip-version-check --progress-bar off --no-cache-dir --no-deps \
+    --only-binary=:all: --require-hashes -r "$REQUIREMENTS" -d "$wheels" >"$log" 2>&1 && {
+    rm -f "$log"
+    return
+  }
   tail -n 12 "$log" >&2
   if grep -q 'DO NOT MATCH THE HASHES' "$log"; then
     die "a wheel does not have the hash that $REQUIREMENTS states; nothing was installed." \
       "The index serves another file, or a proxy spoiled it. Do not edit the hash before knowing why."
   elif grep -qE 'No space left|Errno 28' "$log"; then
-    die "the disk is full while fetching into $wheels; about $NEEDED_MB MB are needed."
+    die "the disk is full: fetching the wheels into $PWD/.deps needs about $NEEDED_MB MB."
   elif grep -qE 'from versions: none|ConnectionError|name resolution|timed out|Max retries|ProxyError' "$log"; then
     die "pip's package index cannot be reached or lacks the wheel above;" \
       "check the network and pip's configuration ($python -m pip config list), then run again."
@@ -138,7 +142,7 @@ fill_deps() {
   wheels=$(mktemp -d .deps/wheels.XXXXXX)
   trap 'rm -rf "$wheels"' EXIT
   # pip unpacks through its temporary folder; keep that on the disk that was just checked.
-  TMPDIR=$PWD/$wheels fetch_wheels "$PWD/$wheels"
+  fetch_wheels "$PWD/$wheels"
   for entry in "${FILES[@]}"; do
     IFS='|' read -r glob member target <<<"$entry"
     wheel=$(compgen -G "$wheels/$glob") || die "pip fetched no $glob; see $REQUIREMENTS"
