@@ -143,6 +143,8 @@ std::string zarr_directory(const std::string& name) {
 std::string encode_index(const Index& index) {
   Node root;
   for (const auto& [name, entry] : index) {
+    if (find_invalid_utf8(name) != std::string::npos || name.find('\0') != std::string::npos)
+      throw_error<CheckpointError>("the name '{}' cannot be stored: it is not UTF-8 text", name);
     Node* node = &root;
     for (const std::string& part : split(name, '/')) {
       if (node->leaf != nullptr || part.empty())

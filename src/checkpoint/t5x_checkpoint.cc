@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/strings.h"
 #include "checkpoint/index.h"
 #include "checkpoint/parallel.h"
 
@@ -65,7 +66,7 @@ std::vector<ChunkTask> list_chunks(const std::vector<int64_t>& counts) {
 
 void check_file_name(const std::string& name) {
   if (name.empty() || name == "." || name == ".." || name == kIndexFile || name == kManifestFile ||
-      name.find('/') != std::string::npos)
+      name.find('/') != std::string::npos || find_invalid_utf8(name) != std::string::npos)
     throw_error<CheckpointError>("'{}' cannot be the name of a file in a checkpoint", name);
 }
 
@@ -196,7 +197,7 @@ void write_checkpoint(const fs::path& dir, const CheckpointContents& contents, c
     const ChunkTask& task = tasks[static_cast<size_t>(i)];
     const auto& [array, metadata] = large[task.array];
     recorder.write(directories[task.array] + "/" + metadata.chunk_name(task.chunk),
-                   encode_zarr_chunk(metadata, task.chunk, array.cast(metadata.dtype)), false);
+                   encode_zarr_chunk(metadata, task.chunk, array), false);
   });
   for (const std::string& directory : directories) sync_dir(dir / directory);
   for (const auto& [name, bytes] : contents.files) recorder.write(name, bytes, true);

@@ -385,12 +385,15 @@ void decode_zarr_chunk(const ZarrMetadata& metadata, int64_t index, std::string_
 }
 
 std::string encode_zarr_chunk(const ZarrMetadata& metadata, int64_t index, const Array& array) {
-  const size_t item = byte_size(metadata.dtype);
+  const size_t item = byte_size(array.dtype());
   Deflater deflater(metadata.chunk_bytes());
   for_each_run(metadata, index, [&](int64_t offset, int64_t valid, int64_t padding) {
-    deflater.write(array.bytes() + static_cast<size_t>(offset) * item, static_cast<size_t>(valid) * item);
+    auto* from = const_cast<std::byte*>(array.bytes()) + static_cast<size_t>(offset) * item;
+    // The cast goes run by run, so that no second copy of the array is ever held.
+    const Array run = Array::view(array.dtype(), Shape{valid}, from, nullptr).cast(metadata.dtype);
+    deflater.write(run.bytes(), run.nbytes());
     if (padding > 0) {
-      const std::vector<std::byte> zeros(static_cast<size_t>(padding) * item);
+      const std::vector<std::byte> zeros(static_cast<size_t>(padding) * byte_size(metadata.dtype));
       deflater.write(zeros.data(), zeros.size());
     }
   });

@@ -48,7 +48,7 @@ Shape choose_chunk_shape(const Shape& shape, int64_t max_elements);
 // CheckpointError if `bytes` do not inflate to exactly one chunk or their checksum is wrong.
 void decode_zarr_chunk(const ZarrMetadata& metadata, int64_t index, std::string_view bytes,
                        const std::string& label, Array& array);
-// What lies beyond the array's edge is zero.
+// Casts `array` to the metadata's dtype; what lies beyond its edge is zero.
 std::string encode_zarr_chunk(const ZarrMetadata& metadata, int64_t index, const Array& array);
 
 using FileWriter = std::function<void(const fs::path&, std::string_view)>;
