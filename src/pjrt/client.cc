@@ -128,6 +128,24 @@ std::string make_identity(const ClientCore& core) {
   return text;
 }
 
+// A program that overwrites arguments nobody declared as donated would write over memory still in use, even
+// over host arrays that a device borrows.
+void check_donations(std::string_view stablehlo, const std::vector<ArgumentSpec>& arguments) {
+  size_t marked = 0;
+  for (std::string_view mark : {"tf.aliasing_output", "jax.buffer_donor"}) {
+    for (size_t at = stablehlo.find(mark); at != std::string_view::npos; at = stablehlo.find(mark, at + 1))
+      ++marked;
+  }
+  size_t declared = 0;
+  for (const ArgumentSpec& argument : arguments) declared += argument.donated ? 1 : 0;
+  if (marked > declared)
+    throw_error<ShapeError>(
+        "the program donates {} of its arguments (tf.aliasing_output, jax.buffer_donor), but {} are declared "
+        "so; "
+        "set ArgumentSpec::donated for each",
+        marked, declared);
+}
+
 }  // namespace
 
 ClientCore::~ClientCore() {
@@ -187,13 +205,12 @@ const std::string& Client::identity() const {
 Executable Client::compile(std::string_view stablehlo, std::vector<ArgumentSpec> arguments,
                            const CompileOptions& options) const {
   check_compile_options(options);
-  CompileOptions all = options;
-  OptionMap added;
-  if (options.tuned) {
+  check_donations(stablehlo, arguments);
+  CompileOptions all = with_platform_overrides(options, core_->platform_name);
+  {
     const std::lock_guard lock(core_->mutex);
-    for (const auto& [name, value] : platform_overrides(core_->platform_name)) {
-      if (!core_->unsupported.contains(name) && all.overrides.emplace(name, value).second)
-        added[name] = value;
+    for (const std::string& name : core_->unsupported) {
+      if (!options.overrides.contains(name)) all.overrides.erase(name);
     }
   }
   constexpr std::string_view kFormat = "mlir";
@@ -214,15 +231,16 @@ Executable Client::compile(std::string_view stablehlo, std::vector<ArgumentSpec>
       break;
     } catch (const DeviceError& error) {
       // Other plugins may not know an option this program adds by itself: go on without that one.
-      auto refused = added.begin();
-      while (refused != added.end() && error.message().find(refused->first) == std::string::npos) ++refused;
-      if (refused == added.end()) throw;
+      auto refused = all.overrides.begin();
+      while (refused != all.overrides.end() && (options.overrides.contains(refused->first) ||
+                                                error.message().find(refused->first) == std::string::npos))
+        ++refused;
+      if (refused == all.overrides.end()) throw;
       log_warning("the plugin {} does not know the option {}; programs may run slower",
                   core_->plugin.path().string(), refused->first);
       const std::lock_guard lock(core_->mutex);
       core_->unsupported.insert(refused->first);
-      all.overrides.erase(refused->first);
-      added.erase(refused);
+      all.overrides.erase(refused);
     }
   }
   return Executable(core_, args.executable, std::move(arguments));

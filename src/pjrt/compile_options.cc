@@ -101,6 +101,11 @@ OptionMap platform_overrides(std::string_view platform) {
            std::string("LIBRARY_FUSION_TYPE_DOT,LIBRARY_FUSION_TYPE_REDUCE")}};
 }
 
+CompileOptions with_platform_overrides(CompileOptions options, std::string_view platform) {
+  if (options.tuned) options.overrides.merge(platform_overrides(platform));
+  return options;
+}
+
 std::string serialize_compile_options(const CompileOptions& options) {
   check_compile_options(options);
   ProtoWriter out;

@@ -30,6 +30,8 @@ struct CompileOptions {
 void check_compile_options(const CompileOptions& options);
 // Options that made programs of this project faster on the named platform ("cpu", ...).
 OptionMap platform_overrides(std::string_view platform);
+// `options` with the platform's added where `tuned` is set and the caller has not set them.
+CompileOptions with_platform_overrides(CompileOptions options, std::string_view platform);
 // CompileOptionsProto bytes. The same options always give the same bytes.
 std::string serialize_compile_options(const CompileOptions& options);
 

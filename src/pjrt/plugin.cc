@@ -114,8 +114,9 @@ const Plugin& Plugin::load(const fs::path& path) {
 }
 
 Plugin::Plugin(fs::path path) : path_(std::move(path)) {
-  // XLA logs each client's options at level 0; a person's own setting wins.
-  setenv("TF_CPP_MIN_LOG_LEVEL", "1", 0);
+  // XLA's own remarks (each client's options, migrations of its passes) are not for users; a setting of
+  // theirs wins.
+  setenv("TF_CPP_MIN_LOG_LEVEL", "2", 0);
   library_ = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library_ == nullptr) {
     const char* why = dlerror();
