@@ -64,7 +64,7 @@ class Config {
   void finalize();
   bool finalized() const { return finalized_; }
   // The same problems as a list, without throwing.
-  std::vector<Problem> problems() const;
+  std::vector<Problem> problems();
 
   // The bound value, not evaluated, of "NAME" (a macro) or "scope/name.param"; null if nothing is bound.
   const Value* query(const std::string& key) const;
@@ -116,7 +116,6 @@ class Config {
   void apply(const Statement& statement, Context& context);
   void apply_import(const ImportStatement& statement, Context& context);
   void apply_binding(const BindingStatement& statement, Context& context);
-  void apply_include(const IncludeStatement& statement);
   Found resolve(const std::string& selector, const Context& context) const;
   Found resolve_imported(const std::string& selector, const Context& context) const;
   Found resolve_by_suffix(const std::string& selector) const;

@@ -56,6 +56,8 @@ class Parser {
 
   // Nothing at the end of the text.
   std::optional<Statement> next();
+  // Reads the text as one value instead.
+  Value whole_value();
 
  private:
   struct Selector {

@@ -59,6 +59,11 @@ struct Configurable {
 
 class Registry {
  public:
+  // Holds gin's own: gin.singleton, and the constant gin.REQUIRED.
+  Registry();
+  Registry(const Registry&) = delete;
+  Registry& operator=(const Registry&) = delete;
+
   // Throws ConfigError if a different configurable has the name or one of the aliases.
   const Configurable& add(Configurable configurable);
   // `alias` becomes another full name of `name`.
@@ -84,7 +89,11 @@ class Registry {
  private:
   std::vector<std::unique_ptr<Configurable>> configurables_;
   std::map<std::string, const Configurable*, std::less<>> by_name_;
-  std::multimap<std::string, const Configurable*, std::less<>> by_last_;  // last component, per name
+  struct Named {
+    std::string name;
+    const Configurable* target;
+  };
+  std::multimap<std::string, Named, std::less<>> by_last_;  // by last component, one per name
   std::map<std::string, Value, std::less<>> constants_;
 };
 
