@@ -56,6 +56,10 @@ bool throw_unless_unimplemented(const PJRT_Api* api, PJRT_Error* error, std::str
   return true;
 }
 
+void throw_plugin_exception(std::string_view asked, const std::exception& exception) {
+  throw_error<DeviceError>("{}: the device plugin threw an exception: {}", asked, exception.what());
+}
+
 void throw_missing_function(const PJRT_Api* api, std::string_view asked) {
   throw_error<DeviceError>("{}: the plugin (API {}.{}) has no such function; install a newer plugin", asked,
                            api->pjrt_api_version.major_version, api->pjrt_api_version.minor_version);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <xla/pjrt/c/pjrt_c_api.h>
 
+#include <exception>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -28,6 +29,7 @@ void throw_if_error(const PJRT_Api* api, PJRT_Error* error, std::string_view ask
 bool throw_unless_unimplemented(const PJRT_Api* api, PJRT_Error* error, std::string_view asked);
 // Takes ownership of `error`, for destructors.
 void discard_error(const PJRT_Api* api, PJRT_Error* error) noexcept;
+[[noreturn]] void throw_plugin_exception(std::string_view asked, const std::exception& exception);
 [[noreturn]] void throw_missing_function(const PJRT_Api* api, std::string_view asked);
 
 // Whether the plugin's table reaches as far as this function and has it.
@@ -50,7 +52,13 @@ void call(const PJRT_Api* api, Function* PJRT_Api::*member, Args& args, const As
     }
   };
   if (!has_function(api, member)) throw_missing_function(api, text());
-  if (PJRT_Error* error = (api->*member)(&args)) throw_if_error(api, error, text());
+  PJRT_Error* error = nullptr;
+  try {
+    error = (api->*member)(&args);
+  } catch (const std::exception& exception) {  // some plugins let their own exceptions out
+    throw_plugin_exception(text(), exception);
+  }
+  if (error != nullptr) throw_if_error(api, error, text());
 }
 // For functions that some plugins leave out: false when this one does.
 template <class Function, class Args>

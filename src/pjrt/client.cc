@@ -14,6 +14,8 @@
 namespace t5x::pjrt {
 namespace {
 
+constexpr int64_t kMostCpuDevices = 4096;
+
 // Options as the C API wants them; the values live in `options`.
 std::vector<PJRT_NamedValue> named_values(const OptionMap& options) {
   std::vector<PJRT_NamedValue> out;
@@ -39,6 +41,19 @@ std::vector<PJRT_NamedValue> named_values(const OptionMap& options) {
     out.push_back(named);
   }
   return out;
+}
+
+// Some plugins abort on a device count that is no integer or is out of range.
+OptionMap checked_options(const ClientOptions& options) {
+  constexpr const char* kCount = "cpu_device_count";
+  OptionMap all = options.options;
+  if (options.cpu_device_count != 0) all[kCount] = options.cpu_device_count;
+  if (const auto it = all.find(kCount); it != all.end()) {
+    const auto* count = std::get_if<int64_t>(&it->second);
+    if (count == nullptr || *count < 1 || *count > kMostCpuDevices)
+      throw_error<ConfigError>("the option {} must be an integer from 1 to {}", kCount, kMostCpuDevices);
+  }
+  return all;
 }
 
 DeviceInfo describe_device(const PJRT_Api* api, PJRT_Device* device) {
@@ -170,14 +185,11 @@ PJRT_Device* ClientCore::device(size_t index) const {
 }
 
 Client Client::create(const ClientOptions& options) {
-  if (options.cpu_device_count < 0)
-    throw_error<ConfigError>("cpu_device_count must not be negative, but is {}", options.cpu_device_count);
+  const OptionMap all = checked_options(options);
   const fs::path path = find_plugin(options.plugin);
   if (const char* flags = std::getenv("XLA_FLAGS")) check_xla_flags(flags, path);
   auto core = std::make_shared<ClientCore>(Plugin::load(path));
 
-  OptionMap all = options.options;
-  if (options.cpu_device_count > 0) all["cpu_device_count"] = options.cpu_device_count;
   const std::vector<PJRT_NamedValue> named = named_values(all);
   T5X_PJRT_ARGS(PJRT_Client_Create_Args, args);
   args.create_options = named.data();

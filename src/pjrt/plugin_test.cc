@@ -120,8 +120,12 @@ TEST(CreateClient, UnknownXlaFlagThrows) {
   EXPECT_THROW(Client::create(), ConfigError);
 }
 
-TEST(CreateClient, OptionOfAWrongTypeThrows) {
-  EXPECT_THROW(Client::create({.options = {{"cpu_device_count", std::string("four")}}}), DeviceError);
+TEST(CreateClient, DeviceCountOfAWrongTypeThrows) {
+  EXPECT_THROW(Client::create({.options = {{"cpu_device_count", std::string("four")}}}), ConfigError);
+}
+
+TEST(CreateClient, NegativeDeviceCountThrows) {
+  EXPECT_THROW(Client::create({.cpu_device_count = -1}), ConfigError);
 }
 
 TEST(CreateClient, HasTheAskedDevices) {
