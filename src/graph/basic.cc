@@ -37,10 +37,28 @@ const Primitive kAddAny{.name = "stablehlo.add",
                               return std::vector<Tensor>{c.cotangent(), c.cotangent()};
                             }};
 
+// Leaves out what nobody reads.
+void emit_barrier(Emitter& emitter, const Node& node) {
+  std::vector<std::string> operands;
+  std::vector<TensorType> types;
+  std::vector<ValueId> results;
+  for (size_t i = 0; i < node.results.size(); ++i) {
+    if (!emitter.is_live(node.results[i])) continue;
+    operands.push_back(emitter.name(node.inputs[i]));
+    types.push_back(emitter.type(node.inputs[i]));
+    results.push_back(node.results[i]);
+  }
+  const std::vector<std::string> names =
+      emitter.op("stablehlo.optimization_barrier", operands, types, "", types);
+  for (size_t i = 0; i < results.size(); ++i) emitter.bind(results[i], names[i]);
+}
+
 const Primitive kBarrier{
     .name = "stablehlo.optimization_barrier",
     .infer = [](const InferContext& c) { return std::vector<TensorType>(c.inputs.begin(), c.inputs.end()); },
-    .vjp = [](const VjpContext& c) { return std::vector<Tensor>(c.cotangents.begin(), c.cotangents.end()); }};
+    .vjp = [](const VjpContext& c) { return std::vector<Tensor>(c.cotangents.begin(), c.cotangents.end()); },
+    .emit = emit_barrier,
+    .independent = true};
 
 }  // namespace
 

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "base/error.h"
 #include "graph/primitive.h"
+#include "graph/rewrite.h"
 #include "graph/stablehlo.h"
 
 namespace t5x {
@@ -48,13 +50,7 @@ std::string nested_list(const Array& value, size_t axis, int64_t& next) {
 std::vector<bool> live_values(const Graph& graph) {
   std::vector<bool> live(graph.num_values());
   for (ValueId id : graph.outputs()) live[static_cast<size_t>(id)] = true;
-  for (size_t i = graph.nodes().size(); i-- > 0;) {
-    const Node& node = graph.nodes()[i];
-    const bool needed = std::any_of(node.results.begin(), node.results.end(),
-                                    [&](ValueId id) { return live[static_cast<size_t>(id)]; });
-    if (!needed) continue;
-    for (ValueId id : node.inputs) live[static_cast<size_t>(id)] = true;
-  }
+  for (size_t i = graph.nodes().size(); i-- > 0;) mark_live_inputs(graph.nodes()[i], live);
   return live;
 }
 
@@ -134,6 +130,50 @@ std::string Emitter::op(std::string_view operation, const std::vector<std::strin
   line(fmt::format("{} = \"{}\"({}) {{{}}} : {} -> {}{}", name, operation, fmt::join(operands, ", "),
                    attributes, types_text(operand_types), result.to_mlir(), location()));
   return name;
+}
+
+std::vector<std::string> Emitter::op(std::string_view operation, const std::vector<std::string>& operands,
+                                     const std::vector<TensorType>& operand_types,
+                                     std::string_view attributes, const std::vector<TensorType>& results) {
+  const std::string base = fresh();
+  const bool several = results.size() > 1;
+  line(fmt::format("{}{} = \"{}\"({}) {{{}}} : {} -> {}{}", base,
+                   several ? ":" + std::to_string(results.size()) : "", operation, fmt::join(operands, ", "),
+                   attributes, types_text(operand_types), types_text(results), location()));
+  std::vector<std::string> names;
+  for (size_t i = 0; i < results.size(); ++i) names.push_back(several ? fmt::format("{}#{}", base, i) : base);
+  return names;
+}
+
+std::vector<std::string> Emitter::call(const std::string& function, const std::vector<std::string>& operands,
+                                       const std::vector<TensorType>& operand_types,
+                                       const std::vector<TensorType>& results, const FunctionBody& body) {
+  if (!functions_.contains(function)) {
+    const std::string outer_text = std::exchange(text_, {}), outer_scope = std::exchange(scope_, {});
+    const int outer_depth = std::exchange(depth_, 1);
+    std::string args;
+    std::vector<std::string> names;
+    for (const TensorType& operand : operand_types) {
+      names.push_back(fresh());
+      args += (args.empty() ? "" : ", ") + names.back() + ": " + operand.to_mlir();
+    }
+    line(fmt::format("func.func private @{}({}) -> {} {{", function, args, types_text(results)));
+    ++depth_;
+    const std::vector<std::string> outputs = body(names);
+    line(fmt::format("\"func.return\"({}) : {} -> ()", fmt::join(outputs, ", "), types_text(results)));
+    --depth_;
+    line("}");
+    functions_[function] = std::exchange(text_, outer_text);
+    depth_ = outer_depth;
+    scope_ = outer_scope;
+  }
+  return op("func.call", operands, operand_types, "callee = @" + function, results);
+}
+
+std::string Emitter::functions() const {
+  std::string text;
+  for (const auto& [name, function] : functions_) text += function;
+  return text;
 }
 
 std::string Emitter::splat(const TensorType& type, double value) {
@@ -235,8 +275,7 @@ std::vector<std::string> Emitter::inline_graph(const Graph& graph, const std::ve
 void Emitter::print_nodes() {
   const Graph& graph = *frames_.back().graph;
   for (const Node& node : graph.nodes()) {
-    if (std::none_of(node.results.begin(), node.results.end(), [&](ValueId id) { return is_live(id); }))
-      continue;
+    if (!t5x::is_live(node, frames_.back().live)) continue;
     scope_ = graph.scopes()[static_cast<size_t>(node.scope)];
     if (node.primitive->emit != nullptr) {
       node.primitive->emit(*this, node);
@@ -273,9 +312,7 @@ std::string to_stablehlo(const Graph& graph, const ModuleOptions& options) {
   emitter.line(fmt::format("\"func.return\"({}) : {} -> ()", fmt::join(outputs, ", "), types_text(types)));
   emitter.indent(-1);
   emitter.line("}");
-  emitter.indent(-1);
-  emitter.line("}");
-  return emitter.take() + emitter.locations();
+  return emitter.take() + emitter.functions() + "}\n" + emitter.locations();
 }
 
 }  // namespace t5x

@@ -1,8 +1,12 @@
 // What a primitive's own emission writes with: the names of values, lines of text, bodies of regions.
 #pragma once
 
+#include <any>
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "graph/graph.h"
@@ -21,6 +25,10 @@ class Emitter {
   const TensorType& type(ValueId id) const { return frames_.back().graph->type(id); }
   // Names a result of the node being printed; an existing name makes it an alias.
   void bind(ValueId id, std::string name) { frames_.back().names[static_cast<size_t>(id)] = std::move(name); }
+  // The graph being printed, and a place for what a primitive remembers about one of its values while it is
+  // printed.
+  const Graph& graph() const { return *frames_.back().graph; }
+  std::any& memo(const Primitive& primitive, ValueId id) { return frames_.back().memo[{&primitive, id}]; }
   // Operations that nothing reads are not printed.
   bool is_live(ValueId id) const { return frames_.back().live[static_cast<size_t>(id)]; }
 
@@ -28,6 +36,16 @@ class Emitter {
   std::string op(std::string_view operation, const std::vector<std::string>& operands,
                  const std::vector<TensorType>& operand_types, std::string_view attributes,
                  const TensorType& result);
+  // The same with several results.
+  std::vector<std::string> op(std::string_view operation, const std::vector<std::string>& operands,
+                              const std::vector<TensorType>& operand_types, std::string_view attributes,
+                              const std::vector<TensorType>& results);
+  // Calls a private function of the module. The first call of a name prints it: `body` gets the names of its
+  // arguments and returns those of its results.
+  using FunctionBody = std::function<std::vector<std::string>(const std::vector<std::string>&)>;
+  std::vector<std::string> call(const std::string& function, const std::vector<std::string>& operands,
+                                const std::vector<TensorType>& operand_types,
+                                const std::vector<TensorType>& results, const FunctionBody& body);
   // A literal: one value everywhere.
   std::string splat(const TensorType& type, double value);
   // Opens an operation with regions: returns the base name of its results ("%7"; result i is "%7#i" when
@@ -52,12 +70,15 @@ class Emitter {
   void line(std::string_view text);
   void indent(int by) { depth_ += by; }
   std::string locations() const;
+  // The private functions that were called.
+  std::string functions() const;
 
  private:
   struct Frame {
     const Graph* graph;
     std::vector<std::string> names;
     std::vector<bool> live;
+    std::map<std::pair<const Primitive*, ValueId>, std::any> memo = {};
   };
   std::string fresh() { return "%" + std::to_string(next_++); }
   std::string location();
@@ -67,8 +88,9 @@ class Emitter {
   std::string text_;
   int depth_ = 0;
   int64_t next_ = 0;
-  std::vector<std::string> scopes_;  // interned locations
-  std::string scope_;                // of the node being printed
+  std::map<std::string, std::string> functions_;  // name to text
+  std::vector<std::string> scopes_;               // interned locations
+  std::string scope_;                             // of the node being printed
 };
 
 }  // namespace t5x

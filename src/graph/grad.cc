@@ -22,7 +22,7 @@ class Backward {
  private:
   void accumulate(ValueId id, const Tensor& cotangent);
   void differentiate(size_t index);
-  void rematerialize(int32_t segment, const std::vector<Tensor>& arrived);
+  void rematerialize(int32_t segment, std::vector<Tensor>& cotangents);
   // What a rule of a node in `segment` sees of a forward value: itself, or its recomputed copy.
   Tensor forward(int32_t segment, ValueId id) const;
 
@@ -40,14 +40,7 @@ Backward::Backward(Graph& graph, const std::vector<Tensor>& inputs)
       active_(graph.num_values()),
       cotangents_(graph.num_values()) {
   for (const Tensor& input : inputs) active_[static_cast<size_t>(input.id())] = true;
-  for (const Node& node : graph.nodes()) {
-    if (node.primitive->vjp == no_gradient) continue;
-    bool any = false;
-    for (ValueId id : node.inputs) any = any || active_[static_cast<size_t>(id)];
-    if (!any) continue;
-    for (ValueId id : node.results)
-      active_[static_cast<size_t>(id)] = active_[static_cast<size_t>(id)] || is_float(graph.type(id).dtype);
-  }
+  active_ = active_values(graph, std::move(active_));
 }
 
 void Backward::accumulate(ValueId id, const Tensor& cotangent) {
@@ -75,22 +68,22 @@ void Backward::run() {
 
 void Backward::differentiate(size_t index) {
   const Node node = graph_.nodes()[index];  // a copy: rules append to the graph
-  std::vector<Tensor> cotangents, arrived;
-  bool active = false;
+  std::vector<Tensor> cotangents;
+  bool active = false, arrived = false;
   for (ValueId id : node.results) {
     // Results that a rule added later are residuals: no gradient arrives there.
     const bool known = static_cast<size_t>(id) < cotangents_.size();
     cotangents.push_back(known ? cotangents_[static_cast<size_t>(id)] : Tensor());
-    if (cotangents.back()) arrived.push_back(cotangents.back());
+    arrived = arrived || cotangents.back();
     active = active || (known && active_[static_cast<size_t>(id)]);
   }
-  if (arrived.empty() || !active) return;
+  if (!arrived || !active) return;
   AbsoluteScope scope(graph_.scopes()[static_cast<size_t>(node.scope)]);
   if (node.primitive->vjp == nullptr) {
     throw_error<ShapeError>("{} in '{}' has no derivative; use stop_gradient on its input if none is wanted",
                             node.primitive->name, current_scope());
   }
-  if (node.segment != 0 && !copies_.contains(node.segment)) rematerialize(node.segment, arrived);
+  if (node.segment != 0 && !copies_.contains(node.segment)) rematerialize(node.segment, cotangents);
 
   std::vector<Tensor> inputs, outputs;
   std::vector<bool> wanted;
@@ -113,10 +106,10 @@ void Backward::differentiate(size_t index) {
   }
 }
 
-// Appends a copy of the segment. Its inputs pass a barrier together with the cotangents that have arrived, so
-// that the compiler neither merges the copy with the original nor computes it before the backward pass gets
-// here.
-void Backward::rematerialize(int32_t segment, const std::vector<Tensor>& arrived) {
+// Appends a copy of the segment. Its inputs pass a barrier together with the cotangents that have arrived
+// (which are replaced by what comes out), so that the compiler neither merges the copy with the original nor
+// computes it before the backward pass gets here.
+void Backward::rematerialize(int32_t segment, std::vector<Tensor>& cotangents) {
   std::vector<size_t> members;
   std::set<ValueId> inside, outside;
   for (size_t i = 0; i < num_nodes_; ++i) {
@@ -135,10 +128,15 @@ void Backward::rematerialize(int32_t segment, const std::vector<Tensor>& arrived
   if (!outside.empty()) {
     std::vector<Tensor> guarded;
     for (ValueId id : outside) guarded.emplace_back(&graph_, id);
-    guarded.insert(guarded.end(), arrived.begin(), arrived.end());
+    for (const Tensor& cotangent : cotangents) {
+      if (cotangent) guarded.push_back(cotangent);
+    }
     guarded = optimization_barrier(guarded);
     size_t next = 0;
     for (ValueId id : outside) copies[id] = guarded[next++];
+    for (Tensor& cotangent : cotangents) {
+      if (cotangent) cotangent = guarded[next++];
+    }
   }
   for (size_t i : members) {
     Node copy = graph_.nodes()[i];
@@ -158,6 +156,19 @@ void Backward::rematerialize(int32_t segment, const std::vector<Tensor>& arrived
 
 Tensor VjpContext::cotangent(size_t output) const {
   return cotangents[output] ? cotangents[output] : zeros(outputs[output].type());
+}
+
+std::vector<bool> active_values(const Graph& graph, std::vector<bool> from) {
+  for (const Node& node : graph.nodes()) {
+    if (node.primitive->vjp == no_gradient) continue;
+    bool any = false;
+    for (ValueId id : node.inputs) any = any || from[static_cast<size_t>(id)];
+    if (!any) continue;
+    for (ValueId id : node.results) {
+      if (is_float(graph.type(id).dtype)) from[static_cast<size_t>(id)] = true;
+    }
+  }
+  return from;
 }
 
 std::vector<Tensor> no_gradient(const VjpContext&) { return {}; }

@@ -14,6 +14,8 @@ namespace t5x {
 // has no derivative.
 std::vector<Tensor> vjp(const std::vector<Tensor>& outputs, const std::vector<Tensor>& cotangents,
                         const std::vector<Tensor>& inputs);
+// Per value of a graph: whether it is marked in `from` or a gradient can flow from it to a marked value.
+std::vector<bool> active_values(const Graph& graph, std::vector<bool> from);
 // Gradients of a scalar.
 std::vector<Tensor> grad(Tensor scalar, const std::vector<Tensor>& inputs);
 

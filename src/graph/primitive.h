@@ -42,6 +42,8 @@ struct Primitive {
   std::vector<Tensor> (*vjp)(const VjpContext&) = nullptr;
   // Prints the node. Null: the generic form of the operation `name`.
   void (*emit)(Emitter&, const Node&) = nullptr;
+  // Result i depends on operand i only, so that pairs nobody reads can be left out.
+  bool independent = false;
 };
 
 // A derivative rule for primitives that no gradient passes, such as comparisons.

@@ -41,7 +41,8 @@ Tensors remat(const std::function<Tensors()>& function, RematPolicy policy = Rem
 
 // A function with a derivative of its own. `forward` returns {outputs, residuals}; `backward` takes residuals
 // and cotangents (zeros where none arrived) and returns the gradients of `inputs`, empty handles for zero.
-// `forward` must mention no other differentiable tensors than `inputs`.
+// `forward` must mention no other differentiable tensors than `inputs`, `backward` no tensors but its
+// arguments.
 struct CustomForward {
   Tensors outputs, residuals;
 };
