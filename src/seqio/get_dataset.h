@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -22,6 +23,7 @@ struct GetDatasetOptions {
   std::optional<int64_t> num_epochs = 1;  // nothing: for ever
   std::optional<ShardInfo> shard_info = std::nullopt;
   std::optional<int64_t> seed = std::nullopt;  // nothing: not reproducible
+  bool seed_was_drawn = false;                 // set by get_batches
   int64_t batch_size = 0;                      // 0: single examples, features [length]
   bool drop_remainder = true;
   bool trim_output_features = true;
@@ -39,7 +41,9 @@ using Batch = std::map<std::string, Array>;
 // or another, with another number of threads too.
 class BatchIterator {
  public:
-  BatchIterator(const Dataset& batches, std::shared_ptr<WaitCounter> waits);
+  // `make` builds the pipeline for a seed; `given_seed`: the user's own, nothing when `seed` was drawn.
+  BatchIterator(std::function<Dataset(int64_t seed)> make, int64_t seed, std::optional<int64_t> given_seed,
+                std::shared_ptr<WaitCounter> waits);
   // Features [batch_size, length]; nothing when the data is used up.
   std::optional<Batch> next();
   Json save();
@@ -49,17 +53,20 @@ class BatchIterator {
   int64_t batches_delivered() const { return delivered_; }
 
  private:
-  std::unique_ptr<Iterator> iterator_;
+  std::function<Dataset(int64_t seed)> make_;
+  int64_t seed_;
+  std::optional<int64_t> given_seed_;
   std::shared_ptr<WaitCounter> waits_;
-  int64_t delivered_ = 0;
+  std::unique_ptr<Iterator> iterator_;
+  int64_t delivered_ = 0;  // since the beginning of the data, through all restores
 };
 
 // Throws ConfigError for a feature length of 0 (naming it), an unknown task, split or feature, and DataError
 // when not even one batch can be made.
-BatchIterator get_batches(const DatasetProvider& provider, const FeatureConverter& converter,
+BatchIterator get_batches(std::shared_ptr<const DatasetProvider> provider, FeatureConverterPtr converter,
                           const GetDatasetOptions& options);
 // The same by name in the global registries.
-BatchIterator get_batches(const std::string& mixture_or_task_name, const FeatureConverter& converter,
+BatchIterator get_batches(const std::string& mixture_or_task_name, FeatureConverterPtr converter,
                           const GetDatasetOptions& options);
 
 }  // namespace t5x::seqio

@@ -14,7 +14,7 @@ struct Row {
   std::string name;
   int64_t length = 0, used = 0;
   int32_t segment = 0;
-  Array tokens, segments, positions;
+  Array tokens = {}, segments = {}, positions = {};
 
   void clear() {
     tokens = Array(DType::kInt32, Shape{length});

@@ -28,6 +28,7 @@ struct DatasetRequest {
   bool shuffle = true;
   std::optional<size_t> shuffle_buffer_size = std::nullopt;  // nothing: the task's
   std::optional<int64_t> seed = std::nullopt;                // nothing: not reproducible
+  bool seed_was_drawn = false;  // the caller had no seed and drew one, so that the data can be continued
   std::optional<ShardInfo> shard_info = std::nullopt;
   std::optional<int64_t> num_epochs = 1;  // nothing: for ever
   bool trim_output_features = true;

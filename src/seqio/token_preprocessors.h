@@ -65,10 +65,10 @@ std::vector<int32_t> drop_noise_tokens(std::span<const int32_t> tokens, const st
 std::vector<int32_t> drop_nonnoise_tokens(std::span<const int32_t> tokens, const std::vector<bool>& mask);
 
 struct DenoiseOptions {
-  NoiseMaskFn noise_mask;     // empty: random spans of density 0.15 and mean 3
-  NoiseFn inputs_fn;          // empty: noise_span_to_unique_sentinel
-  NoiseFn targets_fn;         // empty: nonnoise_span_to_unique_sentinel
-  bool keep_targets = false;  // "targets" stay the whole text
+  NoiseMaskFn noise_mask = {};  // empty: random spans of density 0.15 and mean 3
+  NoiseFn inputs_fn = {};       // empty: noise_span_to_unique_sentinel
+  NoiseFn targets_fn = {};      // empty: nonnoise_span_to_unique_sentinel
+  bool keep_targets = false;    // "targets" stay the whole text
   std::vector<std::string> passthrough_feature_keys = {};
 };
 // Feature "targets" to noisy "inputs" and the noise as "targets".
