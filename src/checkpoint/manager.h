@@ -30,8 +30,8 @@ struct ManagerOptions {
   int64_t keep = 0;
   // Checkpoints whose step is a multiple of it stay as well; 0: none.
   int64_t keep_period = 0;
-  WriteOptions write;
-  ReadOptions read;
+  WriteOptions write = {};
+  ReadOptions read = {};
 };
 
 struct SkippedCheckpoint {

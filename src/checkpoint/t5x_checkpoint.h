@@ -27,8 +27,8 @@ using NamedArrays = std::map<std::string, Array>;
 using NamedFiles = std::map<std::string, std::string>;
 
 struct CheckpointContents {
-  NamedArrays arrays;
-  NamedFiles files;
+  NamedArrays arrays = {};
+  NamedFiles files = {};
 };
 
 struct ArrayInfo {
@@ -47,10 +47,10 @@ struct WriteOptions {
 
 struct ReadOptions {
   // What float32 and bfloat16 arrays under "target/" are cast to, such as a bfloat16 checkpoint to float32.
-  std::optional<DType> target_dtype;
+  std::optional<DType> target_dtype = {};
   unsigned threads = 2;
   // Names to read; all by default. Example: only "target/" for inference.
-  std::function<bool(const std::string& name)> wanted;
+  std::function<bool(const std::string& name)> wanted = {};
 };
 
 // Fills the new directory `dir` and syncs it; the caller renames it when this has returned.
