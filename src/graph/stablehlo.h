@@ -12,10 +12,10 @@ namespace t5x {
 struct ModuleOptions {
   std::string name = "main";
   // Lines before the function, such as the sdy.mesh declaration.
-  std::string prelude;
+  std::string prelude = {};
   // Per argument and per result: the inside of an attribute dictionary, such as
   // `sdy.sharding = #sdy.sharding<@mesh, [{"data"}]>, tf.aliasing_output = 0 : i32`. Empty vectors: none.
-  std::vector<std::string> arg_attributes, result_attributes;
+  std::vector<std::string> arg_attributes = {}, result_attributes = {};
   int num_partitions = 1;
 };
 
