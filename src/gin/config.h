@@ -68,8 +68,8 @@ class Config {
 
   // The bound value, not evaluated, of "NAME" (a macro) or "scope/name.param"; null if nothing is bound.
   const Value* query(const std::string& key) const;
-  // The same, evaluated.
-  Value evaluate(const std::string& key);
+  // The same, evaluated. Throws ConfigError if nothing is bound.
+  Value value(const std::string& key);
   Value evaluate(const Value& value);
   // Calls "scope/name" with its bindings; `kwargs` win over them.
   Value call(const std::string& name, const Kwargs& kwargs = {});

@@ -349,13 +349,13 @@ void Evaluator::check_call(const Reference& reference, const Kwargs& kwargs) {
 
 Value Config::evaluate(const Value& value) { return Evaluator(*this).evaluate(value); }
 
-Value Config::evaluate(const std::string& key) {
+Value Config::value(const std::string& key) {
   if (find_macro(macros_, key) != nullptr) return evaluate(Value(Macro{key}));
-  const Value* value = query(key);
-  if (value == nullptr) throw_error<ConfigError>("nothing is bound to '{}'", key);
+  const Value* bound = query(key);
+  if (bound == nullptr) throw_error<ConfigError>("nothing is bound to '{}'", key);
   const size_t slash = key.rfind('/');
   const Scope scope(slash == std::string::npos ? "" : key.substr(0, slash));
-  return evaluate(*value);
+  return evaluate(*bound);
 }
 
 Value Config::call(const std::string& name, const Kwargs& kwargs) {

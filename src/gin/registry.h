@@ -48,7 +48,7 @@ struct Configurable {
   std::string name;  // "t5x.utils.DatasetConfig"
   std::vector<Param> params;
   std::function<Value(const Args&)> call;
-  std::string help;
+  std::string help = {};
   std::string module = {};                // default: the name up to its last dot
   std::vector<std::string> aliases = {};  // other full names, for re-exports
   bool any_params = false;                // takes parameters that are not listed (**kwargs)

@@ -3,6 +3,7 @@
 // written. Semantics: google/gin-config, config_parser.py.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -96,10 +97,13 @@ class Value {
 
   Value() = default;  // None
   Value(std::nullptr_t) {}
-  Value(bool value) : data_(value) {}
-  Value(int value) : data_(int64_t{value}) {}
-  Value(int64_t value) : data_(value) {}
-  Value(double value) : data_(value) {}
+  // Templates, so that no pointer turns into a bool on its way here.
+  template <std::same_as<bool> T>
+  Value(T value) : data_(value) {}
+  template <std::integral T>
+  requires(!std::same_as<T, bool>) Value(T value) : data_(static_cast<int64_t>(value)) {}
+  template <std::floating_point T>
+  Value(T value) : data_(static_cast<double>(value)) {}
   Value(const char* value) : data_(std::string(value)) {}
   Value(std::string_view value) : data_(std::string(value)) {}
   Value(std::string value) : data_(std::move(value)) {}

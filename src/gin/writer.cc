@@ -200,7 +200,9 @@ std::string Config::operative_config_str() const {
 std::string Config::markdown(const std::string& config_text) {
   std::string out;
   bool first = true;
-  for (const std::string& line : split(config_text, '\n')) {
+  std::vector<std::string> lines = split(config_text, '\n');
+  if (lines.back().empty()) lines.pop_back();
+  for (const std::string& line : lines) {
     if (!std::exchange(first, false)) out += '\n';
     const std::string comment = line.starts_with("#") ? line.substr(std::min<size_t>(2, line.size())) : "";
     if (!line.starts_with("#")) {
