@@ -29,17 +29,23 @@ need() {
   }
 }
 
-list_code() { find src tests bench fuzz \( -name '*.cc' -o -name '*.h' \) -print0; }
+# list_code FOLDER...: its sources, ended by zeros; folders that this tree does not have are left out.
+list_code() {
+  local folder
+  for folder in "$@"; do
+    if [[ -d $folder ]]; then find "$folder" \( -name '*.cc' -o -name '*.h' \) -print0; fi
+  done
+}
 
 check_format() {
   need clang-format-14
   if [[ $fix == 1 ]]; then
-    list_code | xargs -0r clang-format-14 -i
+    list_code src tests bench fuzz | xargs -0r clang-format-14 -i
     return
   fi
   # One line a file says enough: the cure is the same for all.
   local unformatted
-  unformatted=$(list_code | xargs -0r clang-format-14 --dry-run 2>&1 | sed -n 's/:[0-9]*:[0-9]*: warning: .*//p' | sort | uniq -c)
+  unformatted=$(list_code src tests bench fuzz | xargs -0r clang-format-14 --dry-run 2>&1 | sed -n 's/:[0-9]*:[0-9]*: warning: .*//p' | sort | uniq -c)
   if [[ -n $unformatted ]]; then
     printf '%s\n' "$unformatted"
     complain "the files above differ from .clang-format (places, file); run ./run lint --fix"
@@ -125,7 +131,7 @@ python3 tools/check_includes.py || complain "the rules above are explained in do
 check_shell
 case $mode in
   all)
-    mapfile -t files < <(find src tests bench -name '*.cc' | sort)
+    mapfile -t files < <(list_code src tests bench | tr '\0' '\n' | grep '\.cc$' | sort)
     tidy 7200 "${files[@]}"
     ;;
   changed)
