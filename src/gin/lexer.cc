@@ -152,6 +152,8 @@ void Lexer::lex_token() {
   } else if (c == '\\' && (peek(1) == '\n' || (peek(1) == '\r' && peek(2) == '\n'))) {
     take(peek(1) == '\n' ? 2 : 3);
     if (done()) fail(here(), "the text ends after a line continuation '\\'");
+  } else if (c == '\\') {
+    fail(here(), "a line continuation '\\' must be the last character of its line");
   } else if (is_name_start(c)) {
     lex_name_or_string();
   } else if (c == '"' || c == '\'') {
@@ -187,7 +189,7 @@ void Lexer::lex_string(size_t begin, const Location& location) {
   take(triple ? 3 : 1);
   for (;;) {
     if (done())
-      fail(location, triple ? "this triple-quoted string is never closed" : "this string is never closed");
+      fail(location, triple ? "this triple-quoted string is not closed" : "this string is not closed");
     const char c = peek();
     if (c == '\\') {
       take(peek(1) == '\r' && peek(2) == '\n' ? 3 : 2);

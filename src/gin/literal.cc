@@ -19,7 +19,7 @@ namespace {
   throw_error<ConfigError>("{}: cannot read the number '{}': {}", location.str(), text, why);
 }
 
-// Digits without their underscores, which must stand singly between digits.
+// Digits without their underscores, which must stand singly between digits or after a prefix such as 0x.
 std::string without_underscores(std::string_view text, const Location& location) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -27,8 +27,9 @@ std::string without_underscores(std::string_view text, const Location& location)
       out += text[i];
       continue;
     }
+    const bool after_prefix = i == 2 && text[0] == '0' && std::isalpha(static_cast<unsigned char>(text[1]));
     const bool inside = i > 0 && i + 1 < text.size() &&
-                        std::isxdigit(static_cast<unsigned char>(text[i - 1])) &&
+                        (after_prefix || std::isxdigit(static_cast<unsigned char>(text[i - 1]))) &&
                         std::isxdigit(static_cast<unsigned char>(text[i + 1]));
     if (!inside) bad_number(text, location, "'_' must stand between two digits");
   }
