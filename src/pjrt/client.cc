@@ -16,33 +16,6 @@ namespace {
 
 constexpr int64_t kMostCpuDevices = 4096;
 
-// Options as the C API wants them; the values live in `options`.
-std::vector<PJRT_NamedValue> named_values(const OptionMap& options) {
-  std::vector<PJRT_NamedValue> out;
-  for (const auto& [name, value] : options) {
-    T5X_PJRT_ARGS(PJRT_NamedValue, named);
-    named.name = name.data();
-    named.name_size = name.size();
-    named.value_size = 1;
-    if (const auto* text = std::get_if<std::string>(&value)) {
-      named.type = PJRT_NamedValue_kString;
-      named.string_value = text->data();
-      named.value_size = text->size();
-    } else if (const auto* flag = std::get_if<bool>(&value)) {
-      named.type = PJRT_NamedValue_kBool;
-      named.bool_value = *flag;
-    } else if (const auto* number = std::get_if<int64_t>(&value)) {
-      named.type = PJRT_NamedValue_kInt64;
-      named.int64_value = *number;
-    } else {
-      named.type = PJRT_NamedValue_kFloat;
-      named.float_value = static_cast<float>(std::get<double>(value));
-    }
-    out.push_back(named);
-  }
-  return out;
-}
-
 // Some plugins abort on a device count that is no integer or is out of range.
 OptionMap checked_options(const ClientOptions& options) {
   constexpr const char* kCount = "cpu_device_count";
@@ -162,6 +135,32 @@ void check_donations(std::string_view stablehlo, const std::vector<ArgumentSpec>
 }
 
 }  // namespace
+
+std::vector<PJRT_NamedValue> named_values(const OptionMap& options) {
+  std::vector<PJRT_NamedValue> out;
+  for (const auto& [name, value] : options) {
+    T5X_PJRT_ARGS(PJRT_NamedValue, named);
+    named.name = name.data();
+    named.name_size = name.size();
+    named.value_size = 1;
+    if (const auto* text = std::get_if<std::string>(&value)) {
+      named.type = PJRT_NamedValue_kString;
+      named.string_value = text->data();
+      named.value_size = text->size();
+    } else if (const auto* flag = std::get_if<bool>(&value)) {
+      named.type = PJRT_NamedValue_kBool;
+      named.bool_value = *flag;
+    } else if (const auto* number = std::get_if<int64_t>(&value)) {
+      named.type = PJRT_NamedValue_kInt64;
+      named.int64_value = *number;
+    } else {
+      named.type = PJRT_NamedValue_kFloat;
+      named.float_value = static_cast<float>(std::get<double>(value));
+    }
+    out.push_back(named);
+  }
+  return out;
+}
 
 ClientCore::~ClientCore() {
   if (client == nullptr) return;

@@ -36,6 +36,8 @@ struct ClientCore {
   std::set<std::string> unsupported;  // platform overrides that this plugin does not know
 };
 
+// Options as the C API wants them; the values live in `options`.
+std::vector<PJRT_NamedValue> named_values(const OptionMap& options);
 // Waits for `event`, destroys it and throws what it carries.
 void await_and_destroy(const PJRT_Api* api, PJRT_Event* event, std::string_view asked);
 // Keeps `array` alive until `event` is ready; takes ownership of the event.

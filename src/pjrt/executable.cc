@@ -10,7 +10,7 @@ namespace t5x::pjrt {
 Executable::Executable(std::shared_ptr<ClientCore> core, PJRT_LoadedExecutable* loaded,
                        std::vector<ArgumentSpec> arguments)
     : core_(std::move(core)), arguments_(std::move(arguments)) {
-  handle_.loaded = loaded;
+  loaded_ = loaded;
   for (size_t i = 0; i < arguments_.size(); ++i) {
     if (arguments_[i].donated) donated_.push_back(i);
   }
@@ -18,8 +18,8 @@ Executable::Executable(std::shared_ptr<ClientCore> core, PJRT_LoadedExecutable* 
     T5X_PJRT_ARGS(PJRT_LoadedExecutable_GetExecutable_Args, get);
     get.loaded_executable = loaded;
     call(core_->api, &PJRT_Api::PJRT_LoadedExecutable_GetExecutable, get, "asking about a compiled program");
-    handle_.executable = get.executable;
-    read_outputs();
+    program_ = CompiledProgram(core_->api, get.executable, core_);
+    outputs_ = program_.outputs();
     read_devices();
   } catch (...) {
     release();
@@ -31,7 +31,8 @@ Executable& Executable::operator=(Executable&& other) noexcept {
   if (this == &other) return *this;
   release();
   core_ = std::move(other.core_);
-  handle_ = std::move(other.handle_);
+  loaded_ = std::exchange(other.loaded_, nullptr);
+  program_ = std::move(other.program_);
   arguments_ = std::move(other.arguments_);
   outputs_ = std::move(other.outputs_);
   devices_ = std::move(other.devices_);
@@ -40,45 +41,16 @@ Executable& Executable::operator=(Executable&& other) noexcept {
 }
 
 void Executable::release() noexcept {
-  if (PJRT_Executable* executable = std::exchange(handle_.executable, nullptr)) {
-    T5X_PJRT_ARGS(PJRT_Executable_Destroy_Args, args);
-    args.executable = executable;
-    call_quietly(core_->api, &PJRT_Api::PJRT_Executable_Destroy, args);
-  }
-  if (PJRT_LoadedExecutable* loaded = std::exchange(handle_.loaded, nullptr)) {
+  if (PJRT_LoadedExecutable* loaded = std::exchange(loaded_, nullptr)) {
     T5X_PJRT_ARGS(PJRT_LoadedExecutable_Destroy_Args, args);
     args.executable = loaded;
     call_quietly(core_->api, &PJRT_Api::PJRT_LoadedExecutable_Destroy, args);
   }
 }
 
-void Executable::read_outputs() {
-  constexpr std::string_view kAsked = "asking for the results of a compiled program";
-  T5X_PJRT_ARGS(PJRT_Executable_NumOutputs_Args, count);
-  count.executable = handle_.executable;
-  call(core_->api, &PJRT_Api::PJRT_Executable_NumOutputs, count, kAsked);
-  if (count.num_outputs == 0) return;
-  T5X_PJRT_ARGS(PJRT_Executable_OutputElementTypes_Args, types);
-  types.executable = handle_.executable;
-  call(core_->api, &PJRT_Api::PJRT_Executable_OutputElementTypes, types, kAsked);
-  T5X_PJRT_ARGS(PJRT_Executable_OutputDimensions_Args, dims);
-  dims.executable = handle_.executable;
-  call(core_->api, &PJRT_Api::PJRT_Executable_OutputDimensions, dims, kAsked);
-  if (types.num_output_types != count.num_outputs || dims.num_outputs != count.num_outputs)
-    throw_error<DeviceError>("{}: the plugin lists {} results, {} types and {} shapes", kAsked,
-                             count.num_outputs, types.num_output_types, dims.num_outputs);
-  const int64_t* dim = dims.dims;
-  for (size_t i = 0; i < count.num_outputs; ++i) {
-    std::vector<int64_t> shape(dim, dim + dims.dim_sizes[i]);
-    dim += dims.dim_sizes[i];
-    outputs_.push_back(std::make_shared<const TensorSpec>(
-        TensorSpec{from_pjrt(types.output_types[i]), Shape(std::move(shape))}));
-  }
-}
-
 void Executable::read_devices() {
   T5X_PJRT_ARGS(PJRT_LoadedExecutable_AddressableDevices_Args, args);
-  args.executable = handle_.loaded;
+  args.executable = loaded_;
   call(core_->api, &PJRT_Api::PJRT_LoadedExecutable_AddressableDevices, args,
        "asking for the devices of a compiled program");
   for (size_t i = 0; i < args.num_addressable_devices; ++i)
@@ -133,7 +105,7 @@ void Executable::check_donation(std::span<const std::span<Buffer* const>> argume
 }
 
 void Executable::check_arguments(std::span<const std::span<Buffer* const>> arguments) const {
-  if (handle_.loaded == nullptr) throw_error<DeviceError>("running a program that was moved away");
+  if (loaded_ == nullptr) throw_error<DeviceError>("running a program that was moved away");
   if (arguments.size() != devices_.size())
     throw_error<ShapeError>("the program runs on {} devices, but arguments came for {}", devices_.size(),
                             arguments.size());
@@ -182,7 +154,7 @@ std::vector<std::vector<Buffer>> Executable::execute(std::span<const std::span<B
   execute_options.non_donatable_input_indices = non_donatable.data();
   execute_options.num_non_donatable_input_indices = non_donatable.size();
   T5X_PJRT_ARGS(PJRT_LoadedExecutable_Execute_Args, args);
-  args.executable = handle_.loaded;
+  args.executable = loaded_;
   args.options = &execute_options;
   args.argument_lists = input_rows.data();
   args.num_devices = num_devices;
@@ -210,63 +182,6 @@ std::vector<Buffer> Executable::execute(std::span<Buffer* const> arguments,
                                         const ExecuteOptions& options) const {
   std::vector<std::vector<Buffer>> results = execute(std::span(&arguments, 1), options);
   return std::move(results.front());
-}
-
-MemoryStats Executable::memory_stats() const {
-  T5X_PJRT_ARGS(PJRT_Executable_GetCompiledMemoryStats_Args, args);
-  args.executable = handle_.executable;
-  call(core_->api, &PJRT_Api::PJRT_Executable_GetCompiledMemoryStats, args,
-       "asking for the memory that a program needs");
-  return {args.argument_size_in_bytes, args.output_size_in_bytes,         args.alias_size_in_bytes,
-          args.temp_size_in_bytes,     args.generated_code_size_in_bytes, args.peak_memory_in_bytes};
-}
-
-std::map<std::string, double> Executable::cost_analysis() const {
-  T5X_PJRT_ARGS(PJRT_Executable_GetCostAnalysis_Args, args);
-  args.executable = handle_.executable;
-  if (!call_if_implemented(core_->api, &PJRT_Api::PJRT_Executable_GetCostAnalysis, args,
-                           "asking what a program costs"))
-    return {};
-  std::map<std::string, double> out;
-  for (size_t i = 0; i < args.num_properties; ++i) {
-    const PJRT_NamedValue& value = args.properties[i];
-    const std::string key(value.name, value.name_size);
-    if (value.type == PJRT_NamedValue_kFloat) out[key] = value.float_value;
-    if (value.type == PJRT_NamedValue_kInt64) out[key] = static_cast<double>(value.int64_value);
-  }
-  return out;
-}
-
-Executable::Program Executable::optimized_program() const {
-  T5X_PJRT_ARGS(PJRT_Program, program);
-  T5X_PJRT_ARGS(PJRT_Executable_OptimizedProgram_Args, args);
-  args.executable = handle_.executable;
-  args.program = &program;
-  constexpr std::string_view kAsked = "asking for the optimised program";
-  call(core_->api, &PJRT_Api::PJRT_Executable_OptimizedProgram, args, kAsked);
-  std::string code(program.code_size, '\0');
-  program.code = code.data();
-  call(core_->api, &PJRT_Api::PJRT_Executable_OptimizedProgram, args, kAsked);
-  return {std::string(program.format, program.format_size), std::move(code)};
-}
-
-std::string Executable::fingerprint() const {
-  T5X_PJRT_ARGS(PJRT_Executable_Fingerprint_Args, args);
-  args.executable = handle_.executable;
-  if (!call_if_implemented(core_->api, &PJRT_Api::PJRT_Executable_Fingerprint, args,
-                           "asking for the fingerprint of a program"))
-    return {};
-  return std::string(args.executable_fingerprint, args.executable_fingerprint_size);
-}
-
-std::string Executable::serialize() const {
-  T5X_PJRT_ARGS(PJRT_Executable_Serialize_Args, args);
-  args.executable = handle_.executable;
-  call(core_->api, &PJRT_Api::PJRT_Executable_Serialize, args, "serialising a compiled program");
-  std::string bytes(args.serialized_bytes, args.serialized_bytes_size);
-  if (args.serialized_executable_deleter != nullptr)
-    args.serialized_executable_deleter(args.serialized_executable);
-  return bytes;
 }
 
 }  // namespace t5x::pjrt

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -11,9 +10,9 @@
 #include <vector>
 
 #include "pjrt/buffer.h"
+#include "pjrt/compiled_program.h"
 
 struct PJRT_LoadedExecutable;
-struct PJRT_Executable;
 
 namespace t5x::pjrt {
 
@@ -31,23 +30,9 @@ struct ExecuteOptions {
   std::vector<int64_t> non_donatable = {};
 };
 
-// Bytes on one device, as the compiler planned them.
-struct MemoryStats {
-  int64_t arguments = 0;
-  int64_t outputs = 0;
-  // The part of the arguments whose memory the outputs reuse.
-  int64_t alias = 0;
-  int64_t temporaries = 0;
-  int64_t generated_code = 0;
-  // 0 where the plugin does not tell.
-  int64_t peak = 0;
-  // Arguments, outputs and temporaries without what is shared.
-  int64_t total() const { return arguments + outputs + temporaries - alias; }
-};
-
 class Executable {
  public:
-  Executable(Executable&&) noexcept = default;
+  Executable(Executable&& other) noexcept { *this = std::move(other); }
   Executable& operator=(Executable&& other) noexcept;
   ~Executable() { release(); }
 
@@ -67,25 +52,16 @@ class Executable {
   // The same for a program on one device.
   std::vector<Buffer> execute(std::span<Buffer* const> arguments, const ExecuteOptions& options = {}) const;
 
-  MemoryStats memory_stats() const;
-  // Properties such as "flops" and "bytes accessed"; empty where the plugin has none.
-  std::map<std::string, double> cost_analysis() const;
-  // The optimised program and its format: "hlo" or "hlo_with_config", protobufs of XLA.
-  struct Program {
-    std::string format, code;
-  };
-  Program optimized_program() const;
-  // Empty where the plugin has none.
-  std::string fingerprint() const;
-  // Bytes for Client::load of the very same plugin on the same kind of machine.
-  std::string serialize() const;
+  // Memory, costs, the optimised program, bytes to store.
+  const CompiledProgram& program() const { return program_; }
+  MemoryStats memory_stats() const { return program_.memory_stats(); }
+  std::string serialize() const { return program_.serialize(); }
 
  private:
   friend class Client;
   Executable(std::shared_ptr<ClientCore> core, PJRT_LoadedExecutable* loaded,
              std::vector<ArgumentSpec> arguments);
   void release() noexcept;
-  void read_outputs();
   void read_devices();
   void check_arguments(std::span<const std::span<Buffer* const>> arguments) const;
   void check_argument(const Buffer* buffer, size_t index, size_t device) const;
@@ -94,21 +70,8 @@ class Executable {
   std::string describe_argument(size_t index) const;
 
   std::shared_ptr<ClientCore> core_;
-  // A unique_ptr-like pair: both null after a move.
-  struct Handle {
-    PJRT_LoadedExecutable* loaded = nullptr;
-    PJRT_Executable* executable = nullptr;
-    Handle() = default;
-    Handle(Handle&& other) noexcept
-        : loaded(std::exchange(other.loaded, nullptr)),
-          executable(std::exchange(other.executable, nullptr)) {}
-    Handle& operator=(Handle&& other) noexcept {
-      loaded = std::exchange(other.loaded, nullptr);
-      executable = std::exchange(other.executable, nullptr);
-      return *this;
-    }
-  };
-  Handle handle_;
+  PJRT_LoadedExecutable* loaded_ = nullptr;
+  CompiledProgram program_;
   std::vector<ArgumentSpec> arguments_;
   std::vector<std::shared_ptr<const TensorSpec>> outputs_;
   std::vector<size_t> devices_;

@@ -225,7 +225,7 @@ TEST(Statistics, MemoryOfAnInPlaceProgram) {
 }
 
 TEST(Statistics, OptimizedProgramHoldsTheAddition) {
-  EXPECT_THAT(compile_add().optimized_program().code, HasSubstr("add"));
+  EXPECT_THAT(compile_add().program().optimized_program().code, HasSubstr("add"));
 }
 
 TEST(Serialize, LoadedProgramRuns) {

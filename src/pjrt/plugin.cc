@@ -15,6 +15,14 @@
 #include "pjrt/api.h"
 #include "pjrt/mapped_file.h"
 
+#ifdef __SANITIZE_THREAD__
+// Plugins are not instrumented, so ThreadSanitizer cannot see how they synchronise.
+extern "C" const char* __tsan_default_suppressions();
+extern "C" const char* __tsan_default_suppressions() {
+  return "called_from_lib:libpjrt_cpu.so\nrace:libpjrt_cpu.so\nmutex:std::condition_variable::wait\n";
+}
+#endif
+
 namespace t5x::pjrt {
 namespace {
 
