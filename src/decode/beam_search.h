@@ -10,9 +10,9 @@ namespace t5x::decode {
 
 struct BeamSearchOptions {
   int64_t eos_id = 1;
-  int64_t num_decodes = 4;                // beams
-  double alpha = 0.6;                     // scores are log probabilities over ((5 + length) / 6)^alpha
-  std::optional<int64_t> max_decode_len;  // default: the length of `inputs`
+  int64_t num_decodes = 4;                     // beams
+  double alpha = 0.6;                          // scores are log probabilities over ((5 + length) / 6)^alpha
+  std::optional<int64_t> max_decode_len = {};  // default: the length of `inputs`
 };
 
 // `inputs`: int32 [batch, length], decoder inputs with the start token 0 first: tokens that are not 0 are a

@@ -47,7 +47,7 @@ Tensors gather_cache(const Tensors& entries, const std::vector<int64_t>& batch_a
     if (batch_axes[i] < 0) continue;
     // [l..., b * k, rest...] as [l * b, k, rest...]: axes before the batch, such as scanned layers, become
     // part of it, so that nothing is transposed.
-    const std::vector<int64_t>& dims = entries[i].shape().dims();
+    const std::vector<int64_t> dims = entries[i].shape().dims();
     const size_t axis = static_cast<size_t>(batch_axes[i]);
     int64_t leading = 1;
     for (size_t d = 0; d < axis; ++d) leading *= dims[d];

@@ -14,8 +14,8 @@ struct SampleOptions {
   double temperature = 1.0;  // 1e-4 and less: the most probable token, whatever topk and topp say
   int64_t topk = 1;          // 0: all tokens; tokens as good as the k-th one stay in
   double topp = 0.0;  // 0: all tokens; else the most probable ones that together reach this probability
-  std::optional<int64_t> max_decode_steps;  // beyond the prompt
-  std::optional<int64_t> max_decode_steps_hard_limit;
+  std::optional<int64_t> max_decode_steps = {};  // beyond the prompt
+  std::optional<int64_t> max_decode_steps_hard_limit = {};
   // Whether scores count the probabilities after temperature, topk and topp (0 when greedy), or the model's.
   bool rescale_log_probs = true;
 };

@@ -12,24 +12,24 @@
 namespace t5x::optim {
 
 struct AdafactorHyperParams {
-  std::optional<double> learning_rate;  // where apply() is given none
+  std::optional<double> learning_rate = {};  // where apply() is given none
   bool factored = true;
   std::variant<bool, HParamMap<bool>> multiply_by_parameter_scale = true;
-  std::optional<double> beta1;  // momentum; keeps a slot `m` of the parameter's size
+  std::optional<double> beta1 = {};  // momentum; keeps a slot `m` of the parameter's size
   double decay_rate = 0.8;
   int64_t step_offset = 0;  // the step at which fine-tuning began
   std::optional<double> clipping_threshold = 1.0;
-  std::optional<double> weight_decay_rate;
+  std::optional<double> weight_decay_rate = {};
   int64_t min_dim_size_to_factor = 128;
   double epsilon1 = 1e-30;  // added to the squared gradient
   double epsilon2 = 1e-3;   // least parameter scale
   DType dtype_momentum = DType::kFloat32;
-  std::optional<HParamMap<FactorRule>> factor_map;
-  std::optional<LogicalFactorRules> logical_factor_rules;  // takes the place of factor_map
+  std::optional<HParamMap<FactorRule>> factor_map = {};
+  std::optional<LogicalFactorRules> logical_factor_rules = {};  // takes the place of factor_map
   // Weight decay is learning_rate to this power, times weight_decay_rate if that is given.
-  std::optional<double> weight_decay_rate_lr_exponent;
-  std::optional<double> global_norm_clip_threshold;
-  std::optional<double> max_parameter_scale;
+  std::optional<double> weight_decay_rate_lr_exponent = {};
+  std::optional<double> global_norm_clip_threshold = {};
+  std::optional<double> max_parameter_scale = {};
   bool skip_nan_updates = false;  // elements that would become NaN keep their value
 };
 
