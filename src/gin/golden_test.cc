@@ -101,6 +101,15 @@ TEST(RoundTrip, DynamicConfigStringParsesToItself) {
   EXPECT_EQ(second.config_str(), first.config_str());
 }
 
+TEST(RoundTrip, DynamicRegistrationStaysFirst) {
+  TestRegistry test;
+  Config first(test.registry);
+  first.parse_string("from __gin__ import dynamic_registration\nimport Able");
+  Config second(test.registry);
+  second.parse_string(first.config_str());
+  EXPECT_EQ(second.config_str(), first.config_str());
+}
+
 TEST(RoundTrip, OperativeStringRunsTheSame) {
   TestRegistry test;
   Config first(test.registry);

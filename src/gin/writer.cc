@@ -45,8 +45,12 @@ class Writer {
   std::string write() {
     collect_imports();
     std::vector<std::string> lines;
+    // dynamic_registration must come before any other import, whatever their names.
+    auto rank = [](const ImportStatement& import) {
+      return std::pair(!import.module.starts_with("__gin__."), import.module);
+    };
     std::stable_sort(imports_.begin(), imports_.end(),
-                     [](const auto& a, const auto& b) { return a.module < b.module; });
+                     [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
     for (const ImportStatement& statement : imports_) lines.push_back(statement.str());
     if (!lines.empty()) lines.emplace_back();
     write_macros(lines);
