@@ -19,7 +19,7 @@
 // Plugins are not instrumented, so ThreadSanitizer cannot see how they synchronise.
 extern "C" const char* __tsan_default_suppressions();
 extern "C" const char* __tsan_default_suppressions() {
-  return "called_from_lib:libpjrt_cpu.so\nrace:libpjrt_cpu.so\nmutex:std::condition_variable::wait\n";
+  return "race:libpjrt_cpu.so\n";
 }
 #endif
 
