@@ -47,19 +47,21 @@ Metrics accuracy(const Values& targets, const Values& predictions);
 Metrics sequence_accuracy(const Values& targets, const Values& predictions);
 
 // Edits (substitutions, insertions, deletions) that turn `b` into `a`, over their symbols.
-int64_t edit_distance(std::span<const std::string> a, std::span<const std::string> b);
-struct EditDistanceOptions {
+int64_t edits_between(std::span<const std::string> a, std::span<const std::string> b);
+// t5's: {"min_edit", "max_edit", "mean_edit", "median_edit", "sum_edit"} over words.
+Metrics edit_distance(const Values& targets, const Values& predictions, bool lower = true);
+struct ErrorRateOptions {
   std::string name = "wer";
   bool per_word = true;  // false: per Unicode character
 };
 // 100 x edits / symbols of the targets, over the whole set: {"wer"}; with blanks separating words or
 // phonemes.
-Metrics error_rate(const Values& targets, const Values& predictions, EditDistanceOptions options = {});
+Metrics error_rate(const Values& targets, const Values& predictions, ErrorRateOptions options = {});
 
 MetricFn accuracy_metric();
 MetricFn sequence_accuracy_metric();
 // Word or phoneme error rate.
-MetricFn error_rate_metric(EditDistanceOptions options = {});
+MetricFn error_rate_metric(ErrorRateOptions options = {});
 
 using PostprocessFn = std::function<Value(Value decoded, const Example& example, bool is_target)>;
 PostprocessFn lower_text();
