@@ -79,11 +79,10 @@ def check_directory(directory):
 
 def check_events(path):
     from tensorboard.backend.event_processing import event_file_loader
+    from tensorboard.compat.proto import event_pb2
     from tensorboard.util import tensor_util
 
     for event in event_file_loader.RawEventFileLoader(str(path)).Load():
-        from tensorboard.compat.proto import event_pb2
-
         message = event_pb2.Event.FromString(event)
         for value in message.summary.value:
             plugin = value.metadata.plugin_data.plugin_name
