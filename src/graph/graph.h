@@ -13,6 +13,7 @@
 
 #include <any>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <span>
@@ -131,7 +132,8 @@ class Graph {
     TensorType type;
     int64_t node;
   };
-  std::vector<Value> values_;
+  // A deque: references to types stay good while the graph grows, as in f(x.shape()).
+  std::deque<Value> values_;
   std::vector<Node> nodes_;
   std::vector<ValueId> args_, outputs_;
   std::vector<std::string> scopes_{""};

@@ -26,6 +26,15 @@ TEST(Trace, PrintsGenericFormWithLocations) {
   EXPECT_NE(text.find("#loc1 = loc(\"encoder\")"), std::string::npos);
 }
 
+TEST(Trace, TypesStayWhereTheyAreWhileTheGraphGrows) {
+  trace({kVector}, [](const std::vector<Tensor>& args) {
+    const Shape& shape = args[0].shape();
+    for (int i = 0; i < 1000; ++i) add_any(args[0], args[0]);
+    EXPECT_EQ(&shape, &args[0].shape());
+    return args;
+  });
+}
+
 TEST(Trace, NodesThatNoOutputNeedsAreNotPrinted) {
   auto graph = trace({kVector}, [](const std::vector<Tensor>& args) {
     add_any(args[0], args[0]);

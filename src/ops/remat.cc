@@ -1,12 +1,11 @@
 // Control of differentiation: what is computed again, and derivatives given by the caller. After
 // jax.checkpoint with its policies nothing_saveable and checkpoint_dots_with_no_batch_dims, and
 // jax.custom_vjp.
-#include <string_view>
-
 #include "base/error.h"
 #include "graph/emitter.h"
 #include "graph/primitive.h"
 #include "ops/control.h"
+#include "ops/dot.h"
 #include "ops/threefry.h"
 
 namespace t5x::ops {
@@ -53,18 +52,10 @@ void emit_custom(Emitter& emitter, const Node& node) {
 const Primitive kCustomVjp{
     .name = "custom_vjp", .infer = infer_custom, .vjp = custom_gradient, .emit = emit_custom};
 
-// The attribute lists batch axes only where there are any.
-bool is_dot_without_batch(const Node& node) {
-  if (node.primitive->name != std::string_view("stablehlo.dot_general")) return false;
-  const std::string& dims = node.attributes.get<MlirText>("dot_dimension_numbers").text;
-  return dims.find("batching") == std::string::npos ||
-         dims.find("lhs_batching_dimensions = []") != std::string::npos;
-}
-
 // Keys of random numbers are two words, and one call derives many of them.
 bool save_keys(const Node& node) { return is_key_derivation(node); }
 
-bool save_dots(const Node& node) { return is_key_derivation(node) || is_dot_without_batch(node); }
+bool save_dots(const Node& node) { return is_key_derivation(node) || is_unbatched_dot(node); }
 
 }  // namespace
 
