@@ -71,8 +71,8 @@ TEST(FeatureConverters, OutputsHaveThePromisedNamesAndLengths) {
   for (const Case& c : cases()) {
     Dataset examples = Dataset::in_memory(examples_of(golden.json.at(c.examples)));
     SequenceLength lengths;
-    for (const auto& [name, value] : collect(c.converter->convert(examples, c.lengths), 1).at(0))
-      lengths[name] = std::get<Array>(value).shape()[0];
+    Example first = collect(c.converter->convert(examples, c.lengths), 1).at(0);
+    for (const auto& [name, value] : first) lengths[name] = std::get<Array>(value).shape()[0];
     EXPECT_EQ(lengths, c.converter->model_feature_lengths(c.lengths)) << c.key;
   }
 }

@@ -16,8 +16,8 @@ namespace t5x::seqio {
 struct SourceRequest {
   std::string split;
   bool shuffle = false;
-  std::optional<int64_t> seed;
-  std::optional<ShardInfo> shard_info;  // at most as many shards as list_shards() has
+  std::optional<int64_t> seed = std::nullopt;
+  std::optional<ShardInfo> shard_info = std::nullopt;  // at most as many shards as list_shards() has
 };
 
 class DataSource {

@@ -86,7 +86,7 @@ class PassThroughVocabulary : public Vocabulary {
 
 // Fields of a SentencePiece model's normalizer to set otherwise than the file does.
 struct NormalizerOverrides {
-  std::optional<bool> add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces;
+  std::optional<bool> add_dummy_prefix = {}, remove_extra_whitespaces = {}, escape_whitespaces = {};
 };
 
 struct SentencePieceOptions {
