@@ -41,7 +41,7 @@ struct Node {
 MsgpackValue tree_of(const Node& node) {
   if (node.leaf != nullptr) return node.leaf->array ? MsgpackValue{*node.leaf->array} : spec_of(*node.leaf);
   MsgpackMap map;
-  for (const auto& [key, child] : node.children) map.emplace_back(key, tree_of(child));
+  for (const auto& [key, child] : node.children) map.push_back({key, tree_of(child)});
   return {std::move(map)};
 }
 

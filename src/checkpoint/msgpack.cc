@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "base/error.h"
 
@@ -77,7 +78,7 @@ class Decoder {
       auto* name = std::get_if<std::string>(&key.data);
       if (name == nullptr) fail("a map has a key that is not a string");
       std::string owned = std::move(*name);
-      items.emplace_back(std::move(owned), decode());
+      items.push_back({std::move(owned), decode()});
     }
     --depth_;
     return {std::move(items)};
@@ -334,6 +335,11 @@ class Encoder {
 };
 
 }  // namespace
+
+const MsgpackMap* MsgpackValue::as_map() const { return std::get_if<MsgpackMap>(&data); }
+const MsgpackList* MsgpackValue::as_list() const { return std::get_if<MsgpackList>(&data); }
+const std::string* MsgpackValue::as_string() const { return std::get_if<std::string>(&data); }
+const int64_t* MsgpackValue::as_int() const { return std::get_if<int64_t>(&data); }
 
 const MsgpackValue* MsgpackValue::find(std::string_view key) const {
   const MsgpackMap* map = as_map();

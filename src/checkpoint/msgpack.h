@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -17,6 +16,7 @@
 namespace t5x::checkpoint {
 
 struct MsgpackValue;
+struct MsgpackEntry;
 struct MsgpackBytes {
   std::string bytes;
 };
@@ -25,7 +25,7 @@ struct NumpyScalar {
 };
 using MsgpackList = std::vector<MsgpackValue>;
 // In the order of the file.
-using MsgpackMap = std::vector<std::pair<std::string, MsgpackValue>>;
+using MsgpackMap = std::vector<MsgpackEntry>;
 
 struct MsgpackValue {
   // An integer is an int64_t unless only a uint64_t holds it.
@@ -33,12 +33,18 @@ struct MsgpackValue {
                std::complex<double>, Array, NumpyScalar, MsgpackList, MsgpackMap>
       data;
 
-  const MsgpackMap* as_map() const { return std::get_if<MsgpackMap>(&data); }
-  const MsgpackList* as_list() const { return std::get_if<MsgpackList>(&data); }
-  const std::string* as_string() const { return std::get_if<std::string>(&data); }
-  const int64_t* as_int() const { return std::get_if<int64_t>(&data); }
+  // Null when the value is of another kind.
+  const MsgpackMap* as_map() const;
+  const MsgpackList* as_list() const;
+  const std::string* as_string() const;
+  const int64_t* as_int() const;
   // The value under `key` of a map; null when this is no map or has no such key.
   const MsgpackValue* find(std::string_view key) const;
+};
+
+struct MsgpackEntry {
+  std::string key;
+  MsgpackValue value;
 };
 
 // Decodes one value that fills `bytes`. Throws CheckpointError with `label` and the byte offset for anything
