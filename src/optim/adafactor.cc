@@ -23,9 +23,8 @@ std::vector<T> without(const std::vector<T>& values, const Dims& dims) {
   return kept;
 }
 
-// x of shape `full` without `dims`, with these dimensions put back as size 1. (By value: a tensor's shape may
-// move while operations are added.)
-Tensor put_back(Tensor x, Shape full, const Dims& dims) {
+// x of shape `full` without `dims`, with these dimensions put back as size 1.
+Tensor put_back(Tensor x, const Shape& full, const Dims& dims) {
   std::vector<int64_t> shape = full.dims();
   for (int64_t d : dims) shape[static_cast<size_t>(d)] = 1;
   return ops::reshape(x, shape);
