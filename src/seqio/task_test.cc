@@ -67,7 +67,7 @@ TEST(Task, UnknownNameOffersTheNearest) {
   TaskRegistry tasks;
   MixtureRegistry mixtures;
   tasks.add(words());
-  EXPECT_THAT(message_of([&] { get_mixture_or_task("wrods", tasks, mixtures); }),
+  EXPECT_THAT(message_of([&] { get_mixture_or_task("word", tasks, mixtures); }),
               HasSubstr("did you mean 'words'?"));
 }
 
@@ -225,9 +225,13 @@ TEST(Mixture, RatesAndPicksAreSeqios) {
       MixtureConfig config{.name = m.at("name"), .tasks = {}};
       const Json& rate = m.at("default_rate");
       if (rate.is_number()) config.default_rate = rate.get<double>();
-      if (rate.is_object()) {
-        MixingRateOptions options{.temperature = rate.value("temperature", 1.0)};
-        if (rate.contains("maximum")) options.maximum = rate.at("maximum").get<double>();
+      if (rate.is_string()) {
+        // Written as Python prints the options: {'temperature': 2.0}
+        std::string text = rate.get<std::string>();
+        double value = std::stod(text.substr(text.find(':') + 1));
+        MixingRateOptions options;
+        if (text.find("temperature") != std::string::npos) options.temperature = value;
+        if (text.find("maximum") != std::string::npos) options.maximum = value;
         config.default_rate = mixing_rate_num_examples(options);
       }
       for (const Json& entry : m.at("tasks")) {
@@ -346,8 +350,7 @@ TEST_F(FullPipeline, ShardsAreSeqios) {
   auto vocabulary = std::make_shared<PassThroughVocabulary>(1000000);
   for (const Json& run : golden.at("runs")) {
     Task task({.name = "lines",
-               .source = text_line_source({{"train", {full_golden_dir() + "/data/lines-*.txt"}}}),
-               .shuffle_buffer_size = 1});
+               .source = text_line_source({{"train", {full_golden_dir() + "/data/lines-*.txt"}}})});
     DatasetRequest request{.shuffle = run.at("shuffle").get<bool>(), .seed = run.value("seed", 0)};
     if (!run.at("shard").is_null()) request.shard_info = ShardInfo{run.at("shard")[0], run.at("shard")[1]};
     std::vector<int> ids;
