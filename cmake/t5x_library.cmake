@@ -2,7 +2,7 @@
 
 add_library(t5x_flags INTERFACE)
 target_include_directories(t5x_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
-target_compile_options(t5x_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Werror=return-type)
+target_compile_options(t5x_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wno-missing-field-initializers -Werror=return-type)
 if(T5X_SANITIZE)
   target_compile_options(t5x_flags INTERFACE -fsanitize=${T5X_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(t5x_flags INTERFACE -fsanitize=${T5X_SANITIZE})
@@ -47,6 +47,6 @@ function(t5x_test name)
     set(ARG_LABELS unit)
   endif()
   include(GoogleTest)
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST WORKING_DIRECTORY ${CMAKE_BINARY_DIR}
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 WORKING_DIRECTORY ${CMAKE_BINARY_DIR}
                        PROPERTIES LABELS "${ARG_LABELS}")
 endfunction()

@@ -35,6 +35,12 @@ Tensor count(Tensor condition) { return ops::sum(ops::convert(condition, DType::
 
 }  // namespace
 
+std::vector<std::string> metric_names() {
+  return {
+      "correct",    "cross_ent_loss", "encoder_tokens", "loss",  "nonpadding/decoder", "nonpadding/encoder",
+      "token_loss", "tokens",         "weight",         "z_loss"};
+}
+
 EncoderDecoderModel::EncoderDecoderModel(T5Config network, LossConfig loss)
     : network_(std::move(network)), loss_(loss) {
   check_config(network_);
@@ -91,6 +97,7 @@ LossMetrics EncoderDecoderModel::loss(const nn::TensorMap& params, const nn::Ten
   return {.loss = loss.total,
           .sums = {{"loss", loss.total},
                    {"z_loss", loss.z_loss},
+                   {"token_loss", loss.token_loss},
                    {"cross_ent_loss", loss.total - loss.z_loss},
                    {"correct", ops::sum(correct * weights)},
                    {"weight", ops::sum(weights)},

@@ -22,10 +22,14 @@ struct ApplyOptions {
 // whole.
 struct LossMetrics {
   Tensor loss;  // what is differentiated
-  // "loss", "z_loss", "cross_ent_loss", "correct" and "weight" (sums over tokens with weight), "tokens" (all
-  // target positions), "nonpadding/encoder", "nonpadding/decoder", "encoder_tokens".
+  // "loss", "z_loss", "cross_ent_loss", "token_loss" (as "loss", before normalisation), "correct" and
+  // "weight" (sums over tokens with weight), "tokens" (all target positions), "nonpadding/encoder",
+  // "nonpadding/decoder", "encoder_tokens".
   nn::TensorMap sums;
 };
+
+// The names of LossMetrics::sums, in their order.
+std::vector<std::string> metric_names();
 
 class EncoderDecoderModel {
  public:

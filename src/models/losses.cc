@@ -99,7 +99,13 @@ Loss weighted_cross_entropy(Tensor logits, const nn::TensorMap& batch, const Los
     loss = loss / divisor;
     z = z / divisor;
   }
-  return {.total = ops::sum(loss), .z_loss = ops::sum(z), .weight_sum = ops::sum(normalized)};
+  Tensor total = ops::sum(loss);
+  const bool normalizes =
+      config.normalization.kind != LossNormalizer::kNone || config.normalization.constant != 0;
+  return {.total = total,
+          .z_loss = ops::sum(z),
+          .weight_sum = ops::sum(normalized),
+          .token_loss = normalizes ? ops::sum(tokens.loss * ops::convert(weights, DType::kFloat32)) : total};
 }
 
 }  // namespace t5x::models

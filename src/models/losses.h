@@ -28,6 +28,7 @@ struct Loss {
   Tensor total;       // float32 scalar: what is minimised, with the z-loss part
   Tensor z_loss;      // float32 scalar
   Tensor weight_sum;  // scalar of the weights' dtype after normalisation
+  Tensor token_loss;  // float32 scalar: `total` as it is without normalisation
 };
 
 // Per token, before weights: cross entropy with the smoothing constant taken off, plus z_loss * log(Z)^2;

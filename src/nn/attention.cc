@@ -18,7 +18,9 @@ Initializer kernel_init() { return variance_scaling_init(1.0, Fan::kIn, Distribu
 Initializer query_init(const AttentionConfig& config) {
   const auto depth = std::sqrt(static_cast<float>(config.head_dim));
   const float scaling = config.dtype == DType::kBFloat16 ? static_cast<float>(BFloat16(depth)) : depth;
-  return [scaling](Tensor key, const TensorType& type) { return kernel_init()(key, type) / scaling; };
+  return {fmt::format("{} / {}", kernel_init().name, scaling), [scaling](Tensor key, const TensorType& type) {
+            return kernel_init().compute(key, type) / scaling;
+          }};
 }
 
 Tensor project(const Scope& scope, Tensor x, const AttentionConfig& config, const Initializer& init) {

@@ -26,17 +26,18 @@ double fan_of(const Shape& shape, Fan fan) {
 }  // namespace
 
 Initializer constant_init(double value) {
-  return [value](Tensor, const TensorType& type) { return full(type, value); };
+  return {fmt::format("constant({})", value),
+          [value](Tensor, const TensorType& type) { return full(type, value); }};
 }
 
 Initializer normal_init(double stddev) {
-  return [stddev](Tensor key, const TensorType& type) {
-    return ops::convert(multiply(ops::normal(key, type.shape), stddev), type.dtype);
-  };
+  return {fmt::format("normal({})", stddev), [stddev](Tensor key, const TensorType& type) {
+            return ops::convert(multiply(ops::normal(key, type.shape), stddev), type.dtype);
+          }};
 }
 
 Initializer variance_scaling_init(double scale, Fan fan, Distribution distribution) {
-  return [=](Tensor key, const TensorType& type) {
+  auto compute = [=](Tensor key, const TensorType& type) {
     // The factors are computed in float32, as jax computes them.
     const auto variance = static_cast<float>(scale / fan_of(type.shape, fan));
     Tensor x;
@@ -53,6 +54,9 @@ Initializer variance_scaling_init(double scale, Fan fan, Distribution distributi
     }
     return ops::convert(x, type.dtype);
   };
+  return {fmt::format("variance_scaling({}, {}, {})", scale, static_cast<int>(fan),
+                      static_cast<int>(distribution)),
+          compute};
 }
 
 }  // namespace t5x::nn

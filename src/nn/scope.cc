@@ -35,8 +35,11 @@ Tensor Scope::param(std::string_view name, const TensorType& type, const AxisNam
     throw_error<InternalError>("parameter '{}' of {} has {} axis names", path, type.describe(), axes.size());
   }
   if (frame_->params == nullptr) {
-    const uint32_t counter = ++frame_->counters["params:" + path_];
-    frame_->declared->insert_or_assign(path, ParamSpec{type, axes, init, module_key_fold(path_, counter)});
+    // A module that is used again, as a tied embedding is, has its parameter already.
+    if (!frame_->declared->contains(path)) {
+      const uint32_t counter = ++frame_->counters["params:" + path_];
+      frame_->declared->emplace(path, ParamSpec{type, axes, init, module_key_fold(path_, counter)});
+    }
     return zeros(type);
   }
   auto found = frame_->params->find(path);
@@ -89,7 +92,7 @@ TensorMap init_params(const ParamSpecs& specs, Tensor key) {
   TensorMap params;
   for (const auto& [path, spec] : specs) {
     AbsoluteScope scope("init/" + path);
-    params[path] = spec.init(ops::fold_in(key, spec.key_fold), spec.type);
+    params[path] = spec.init.compute(ops::fold_in(key, spec.key_fold), spec.type);
   }
   return params;
 }

@@ -22,8 +22,12 @@ namespace t5x::nn {
 
 // Values by '/'-joined path, such as "encoder/layers_0/mlp/wi_0/kernel".
 using TensorMap = std::map<std::string, Tensor>;
-// key -> values of the given type.
-using Initializer = std::function<Tensor(Tensor key, const TensorType& type)>;
+// key -> values of the given type. Initialisers of the same name are the same function, so that parameters of
+// one type and name can share a compiled program.
+struct Initializer {
+  std::string name;
+  std::function<Tensor(Tensor key, const TensorType& type)> compute;
+};
 
 struct ParamSpec {
   TensorType type;
@@ -83,7 +87,7 @@ class Scope {
 // Lists the parameters that `model` asks for, by tracing it into a graph that is thrown away.
 ParamSpecs declare_params(const std::vector<TensorType>& arg_types,
                           const std::function<void(const Scope&, const std::vector<Tensor>&)>& model);
-// Initial values from a key of shape (2): the tensors of a program that computes them.
+// Initial values from a key of shape (2).
 TensorMap init_params(const ParamSpecs& specs, Tensor key);
 int64_t count_parameters(const ParamSpecs& specs);
 
