@@ -144,6 +144,36 @@ TEST(RandomBits, BehindTheFirst4GiElementsUseTheHighCounterWord) {
   EXPECT_EQ(words(results[0])[0], want[0] ^ want[1]);
 }
 
+// Draws that are made together and alone, of one shape and of others.
+TEST(RandomBits, UnderFoldedKeysAreThoseOfTheKeysAlone) {
+  const auto results = with_key([](Tensor key) {
+    const Tensor a = fold_in(key, 5), b = fold_in(key, 9), c = fold_in(a, 9);
+    return Tensors{random_bits(b, {2, 3}), random_bits(a, {2, 3}), random_bits(a, {4}),
+                   random_bits(c, {2, 3}), random_bits(b, {})};
+  });
+  const Key key = host_prng_key(42), a = host_fold_in(key, 5), b = host_fold_in(key, 9);
+  const std::vector<Key> keys{b, a, a, host_fold_in(a, 9), b};
+  for (size_t i = 0; i < keys.size(); ++i) {
+    std::vector<uint32_t> want;
+    for (uint32_t k = 0; k < results[i].size(); ++k) {
+      const Key pair = host_threefry2x32(keys[i], {0, k});
+      want.push_back(pair[0] ^ pair[1]);
+    }
+    EXPECT_EQ(words(results[i]), want) << "draw " << i;
+  }
+}
+
+TEST(RandomBits, SmallDrawsOfOneShapeShareOneCall) {
+  const auto graph = trace({{DType::kUInt32, {2}}}, [](const Tensors& args) {
+    Tensors draws;
+    for (uint32_t i = 0; i < 60; ++i) draws.push_back(random_bits(fold_in(args[0], i), {8, 1, 512}));
+    return draws;
+  });
+  const std::string text = to_stablehlo(*graph);
+  EXPECT_THAT(text, HasSubstr("@random_bits_of_keys_60x8x1x512"));
+  EXPECT_EQ(text.find("@random_bits_8x1x512"), std::string::npos);
+}
+
 TEST(Threefry, EqualsTheHosts) {
   const auto results = evaluate(
       [](const Tensors& args) {

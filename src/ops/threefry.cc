@@ -11,14 +11,10 @@
 #include "graph/emitter.h"
 #include "graph/primitive.h"
 #include "ops/random.h"
+#include "ops/threefry_text.h"
 
 namespace t5x::ops {
 namespace {
-
-const TensorType kKeyType{DType::kUInt32, {2}};
-const TensorType kWord{DType::kUInt32, {}};
-
-TensorType words(const Shape& shape) { return {DType::kUInt32, shape}; }
 
 std::string shape_suffix(const Shape& shape) {
   return shape.rank() == 0 ? "scalar" : fmt::format("{}", fmt::join(shape.dims(), "x"));
@@ -28,73 +24,6 @@ void check_key(const TensorType& type) {
   if (type != kKeyType) throw_error<ShapeError>("a random key is uint32(2), not {}", type.describe());
 }
 
-// Writes arithmetic on uint32 tensors of one shape.
-class Words {
- public:
-  Words(Emitter& emitter, const Shape& shape) : e_(emitter), type_(words(shape)) {}
-  std::string binary(std::string_view operation, const std::string& a, const std::string& b) {
-    return e_.op(fmt::format("stablehlo.{}", operation), {a, b}, {type_, type_}, "", type_);
-  }
-  const std::string& constant(uint32_t value) {
-    std::string& name = constants_[value];
-    if (name.empty()) name = e_.splat(type_, value);
-    return name;
-  }
-  std::string rotate_left(const std::string& a, int by) {
-    const std::string high = binary("shift_left", a, constant(static_cast<uint32_t>(by)));
-    return binary("or", high, binary("shift_right_logical", a, constant(static_cast<uint32_t>(32 - by))));
-  }
-  std::string broadcast(const std::string& word) {
-    if (type_.shape.rank() == 0) return word;
-    return e_.op("stablehlo.broadcast_in_dim", {word}, {kWord}, "broadcast_dimensions = array<i64>", type_);
-  }
-  const TensorType& type() const { return type_; }
-
- private:
-  Emitter& e_;
-  TensorType type_;
-  std::map<uint32_t, std::string> constants_;
-};
-
-std::string row(Emitter& e, const std::string& name, const TensorType& type, int64_t index) {
-  std::vector<int64_t> starts(type.shape.rank(), 0), limits = type.shape.dims(),
-                                                     strides(type.shape.rank(), 1);
-  starts[0] = index;
-  limits[0] = index + 1;
-  std::vector<int64_t> dims = type.shape.dims();
-  dims[0] = 1;
-  const TensorType sliced{type.dtype, Shape(dims)};
-  const std::string attributes =
-      fmt::format("start_indices = {}, limit_indices = {}, strides = {}", to_mlir(Attribute(starts)),
-                  to_mlir(Attribute(limits)), to_mlir(Attribute(strides)));
-  const std::string slice = e.op("stablehlo.slice", {name}, {type}, attributes, sliced);
-  dims.erase(dims.begin());
-  return e.op("stablehlo.reshape", {slice}, {sliced}, "", {type.dtype, Shape(dims)});
-}
-
-// An empty name of the high words stands for zeros.
-std::vector<std::string> threefry_rounds(Emitter& e, const Shape& shape, const std::string& key,
-                                         const std::string& high, const std::string& low) {
-  Words scalar(e, {}), w(e, shape);
-  std::array<std::string, 3> schedule{row(e, key, kKeyType, 0), row(e, key, kKeyType, 1), ""};
-  schedule[2] =
-      scalar.binary("xor", scalar.binary("xor", schedule[0], schedule[1]), scalar.constant(kThreefryParity));
-  const std::array<std::string, 3> wide{w.broadcast(schedule[0]), w.broadcast(schedule[1]),
-                                        w.broadcast(schedule[2])};
-  std::string a = high.empty() ? wide[0] : w.binary("add", high, wide[0]);
-  std::string b = w.binary("add", low, wide[1]);
-  for (uint32_t group = 0; group < 5; ++group) {
-    for (int rotation : kThreefryRotations[group % 2]) {
-      a = w.binary("add", a, b);
-      b = w.binary("xor", w.rotate_left(b, rotation), a);
-    }
-    a = w.binary("add", a, wide[(group + 1) % 3]);
-    const std::string step = scalar.binary("add", schedule[(group + 2) % 3], scalar.constant(group + 1));
-    b = w.binary("add", b, w.broadcast(step));
-  }
-  return {a, b};
-}
-
 // ---- threefry2x32(key, high, low) -> two words
 
 std::vector<std::string> call_threefry(Emitter& e, const Shape& shape, const std::string& key,
@@ -102,7 +31,8 @@ std::vector<std::string> call_threefry(Emitter& e, const Shape& shape, const std
   const TensorType type = words(shape);
   return e.call("threefry2x32_" + shape_suffix(shape), {key, high, low}, {kKeyType, type, type}, {type, type},
                 [&](const std::vector<std::string>& args) {
-                  return threefry_rounds(e, shape, args[0], args[1], args[2]);
+                  const auto [a, b] = threefry_rounds(e, shape, args[0], kKeyType, args[1], args[2]);
+                  return std::vector<std::string>{a, b};
                 });
 }
 
@@ -126,54 +56,6 @@ const Primitive kThreefry{.name = "threefry2x32",
                                 e.bind(node.results[0], out[0]);
                                 e.bind(node.results[1], out[1]);
                               }};
-
-// ---- random_bits(key): element i is the exclusive or of the two words of threefry(key, i)
-
-// Row-major positions of the elements, low and high words, built per axis so that a partitioner can split
-// them. The high words are empty where all are zero.
-std::pair<std::string, std::string> positions(Emitter& e, const Shape& shape) {
-  const bool wide = shape.size() > (int64_t{1} << 32);
-  const TensorType type{wide ? DType::kUInt64 : DType::kUInt32, shape};
-  std::string sum;
-  int64_t stride = 1;
-  for (size_t axis = shape.rank(); axis-- > 0;) {
-    if (shape[axis] > 1) {
-      std::string term = e.op("stablehlo.iota", {}, {}, fmt::format("iota_dimension = {} : i64", axis), type);
-      if (stride > 1) {
-        const std::string factor = e.splat(type, static_cast<double>(stride));
-        term = e.op("stablehlo.multiply", {term, factor}, {type, type}, "", type);
-      }
-      sum = sum.empty() ? term : e.op("stablehlo.add", {term, sum}, {type, type}, "", type);
-    }
-    stride *= shape[axis];
-  }
-  if (sum.empty()) return {"", e.splat(words(shape), 0)};
-  if (!wide) return {"", sum};
-  const std::string half = e.splat(type, 32);
-  const std::string high = e.op("stablehlo.shift_right_logical", {sum, half}, {type, type}, "", type);
-  return {e.op("stablehlo.convert", {high}, {type}, "", words(shape)),
-          e.op("stablehlo.convert", {sum}, {type}, "", words(shape))};
-}
-
-const Primitive kRandomBits{
-    .name = "random_bits",
-    .infer =
-        [](const InferContext& c) {
-          check_key(c.inputs[0]);
-          return std::vector<TensorType>{words(std::any_cast<const Shape&>(c.extra))};
-        },
-    .vjp = no_gradient,
-    .emit =
-        [](Emitter& e, const Node& node) {
-          const TensorType type = e.type(node.results[0]);
-          const auto body = [&](const std::vector<std::string>& args) {
-            const auto [high, low] = positions(e, type.shape);
-            const std::vector<std::string> out = threefry_rounds(e, type.shape, args[0], high, low);
-            return std::vector<std::string>{Words(e, type.shape).binary("xor", out[0], out[1])};
-          };
-          e.bind(node.results[0], e.call("random_bits_" + shape_suffix(type.shape), {e.name(node.inputs[0])},
-                                         {kKeyType}, {type}, body)[0]);
-        }};
 
 // ---- fold_in(key, constant)
 
@@ -205,6 +87,12 @@ FoldedKeys fold_all(Emitter& e, ValueId key) {
   return folded;
 }
 
+const FoldedKeys& folded_keys(Emitter& e, ValueId key) {
+  std::any& memo = e.memo(kFoldIn, key);
+  if (!memo.has_value()) memo = fold_all(e, key);
+  return std::any_cast<const FoldedKeys&>(memo);
+}
+
 const Primitive kFoldIn{.name = "fold_in",
                         .infer =
                             [](const InferContext& c) {
@@ -214,12 +102,104 @@ const Primitive kFoldIn{.name = "fold_in",
                         .vjp = no_gradient,
                         .emit =
                             [](Emitter& e, const Node& node) {
-                              std::any& memo = e.memo(kFoldIn, node.inputs[0]);
-                              if (!memo.has_value()) memo = fold_all(e, node.inputs[0]);
-                              const auto& folded = std::any_cast<const FoldedKeys&>(memo);
+                              const FoldedKeys& folded = folded_keys(e, node.inputs[0]);
                               const int64_t index = folded.rows.at(std::any_cast<uint32_t>(node.extra));
-                              e.bind(node.results[0], row(e, folded.name, folded.type, index));
+                              e.bind(node.results[0], element_at(e, folded.name, folded.type, 0, index));
                             }};
+
+// ---- random_bits(key): element i is the exclusive or of the two words of threefry(key, i)
+
+// Bits for `keys`, one or [n, 2]; the counters start at zero for every key.
+std::string call_bits(Emitter& e, const Shape& shape, const std::string& keys, const TensorType& key_type) {
+  const bool several = key_type != kKeyType;
+  std::vector<int64_t> dims = shape.dims();
+  if (several) dims.insert(dims.begin(), key_type.shape[0]);
+  const Shape whole(dims);
+  const auto body = [&](const std::vector<std::string>& args) {
+    const auto [high, low] = positions(e, whole, several ? 1 : 0);
+    const auto [a, b] = threefry_rounds(e, whole, args[0], key_type, high, low);
+    return std::vector<std::string>{Words(e, whole).binary("xor", a, b)};
+  };
+  const std::string name = (several ? "random_bits_of_keys_" : "random_bits_") + shape_suffix(whole);
+  return e.call(name, {keys}, {key_type}, {words(whole)}, body)[0];
+}
+
+// Draws of one shape under keys that were folded from the same one, such as the dropout masks of a model, are
+// made together while they are small: one loop to compile instead of one per draw.
+constexpr int64_t kMaxSharedWords = int64_t{1} << 20;
+
+struct SharedBits {
+  std::string name;
+  TensorType type;  // [n, shape...]
+  std::map<ValueId, int64_t> rows;
+};
+
+extern const Primitive kRandomBits;
+
+const Node* folding(const Graph& graph, ValueId key) {
+  const int64_t producer = graph.producer(key);
+  if (producer < 0) return nullptr;
+  const Node& node = graph.nodes()[static_cast<size_t>(producer)];
+  return node.primitive == &kFoldIn ? &node : nullptr;
+}
+
+SharedBits share_bits(Emitter& e, ValueId base, const Shape& shape) {
+  SharedBits shared;
+  std::vector<const Node*> foldings;
+  for (const Node& node : e.graph().nodes()) {
+    if (node.primitive != &kRandomBits || !e.is_live(node.results[0])) continue;
+    const Node* fold = folding(e.graph(), node.inputs[0]);
+    if (fold == nullptr || fold->inputs[0] != base || e.type(node.results[0]).shape != shape) continue;
+    shared.rows[node.results[0]] = static_cast<int64_t>(foldings.size());
+    foldings.push_back(fold);
+  }
+  const auto n = static_cast<int64_t>(foldings.size());
+  if (n < 2 || n * shape.size() > kMaxSharedWords) return shared;
+  const FoldedKeys& folded = folded_keys(e, base);
+  std::vector<std::string> parts;
+  for (const Node* fold : foldings)
+    parts.push_back(
+        slice_at(e, folded.name, folded.type, 0, folded.rows.at(std::any_cast<uint32_t>(fold->extra))));
+  const TensorType keys = words({n, 2});
+  const std::string joined =
+      e.op("stablehlo.concatenate", parts, std::vector<TensorType>(parts.size(), words({1, 2})),
+           "dimension = 0 : i64", keys);
+  std::vector<int64_t> dims = shape.dims();
+  dims.insert(dims.begin(), n);
+  shared.type = words(Shape(dims));
+  // The barrier keeps the compiler from computing all of it again at every reader.
+  shared.name = e.op("stablehlo.optimization_barrier", {call_bits(e, shape, joined, keys)}, {shared.type}, "",
+                     shared.type);
+  return shared;
+}
+
+void emit_random_bits(Emitter& e, const Node& node) {
+  const ValueId result = node.results[0];
+  const Shape& shape = e.type(result).shape;
+  if (const Node* fold = folding(e.graph(), node.inputs[0])) {
+    std::any& memo = e.memo(kRandomBits, fold->inputs[0]);
+    if (!memo.has_value()) memo = std::map<std::vector<int64_t>, SharedBits>();
+    auto& by_shape = std::any_cast<std::map<std::vector<int64_t>, SharedBits>&>(memo);
+    auto found = by_shape.find(shape.dims());
+    if (found == by_shape.end())
+      found = by_shape.emplace(shape.dims(), share_bits(e, fold->inputs[0], shape)).first;
+    const SharedBits& shared = found->second;
+    if (!shared.name.empty()) {
+      e.bind(result, element_at(e, shared.name, shared.type, 0, shared.rows.at(result)));
+      return;
+    }
+  }
+  e.bind(result, call_bits(e, shape, e.name(node.inputs[0]), kKeyType));
+}
+
+const Primitive kRandomBits{.name = "random_bits",
+                            .infer =
+                                [](const InferContext& c) {
+                                  check_key(c.inputs[0]);
+                                  return std::vector<TensorType>{words(std::any_cast<const Shape&>(c.extra))};
+                                },
+                            .vjp = no_gradient,
+                            .emit = emit_random_bits};
 
 // ---- hardware_bits(key)
 
