@@ -31,7 +31,7 @@ std::vector<std::string> call_threefry(Emitter& e, const Shape& shape, const std
   const TensorType type = words(shape);
   return e.call("threefry2x32_" + shape_suffix(shape), {key, high, low}, {kKeyType, type, type}, {type, type},
                 [&](const std::vector<std::string>& args) {
-                  const auto [a, b] = threefry_rounds(e, shape, args[0], kKeyType, args[1], args[2]);
+                  const auto [a, b] = threefry_rounds(e, shape, args[0], args[1], args[2]);
                   return std::vector<std::string>{a, b};
                 });
 }
@@ -68,6 +68,15 @@ struct FoldedKeys {
 
 extern const Primitive kFoldIn;
 
+// The words of threefry(key, [0, constant]) for every constant: two tensors [n].
+std::vector<std::string> fold_constants(Emitter& e, ValueId key, const std::vector<uint32_t>& constants) {
+  const auto n = static_cast<int64_t>(constants.size());
+  const Array data = Array::from<uint32_t>(constants, {n});
+  const std::string low =
+      e.op("stablehlo.constant", {}, {}, "value = " + to_mlir(Attribute(data)), words({n}));
+  return call_threefry(e, {n}, e.name(key), e.splat(words({n}), 0), low);
+}
+
 FoldedKeys fold_all(Emitter& e, ValueId key) {
   FoldedKeys folded;
   std::vector<uint32_t> constants;
@@ -79,9 +88,7 @@ FoldedKeys fold_all(Emitter& e, ValueId key) {
   const auto n = static_cast<int64_t>(constants.size());
   const TensorType column = words({n}), pair = words({n, 1});
   folded.type = words({n, 2});
-  const Array data = Array::from<uint32_t>(constants, {n});
-  const std::string low = e.op("stablehlo.constant", {}, {}, "value = " + to_mlir(Attribute(data)), column);
-  std::vector<std::string> out = call_threefry(e, {n}, e.name(key), e.splat(column, 0), low);
+  std::vector<std::string> out = fold_constants(e, key, constants);
   for (std::string& half : out) half = e.op("stablehlo.reshape", {half}, {column}, "", pair);
   folded.name = e.op("stablehlo.concatenate", out, {pair, pair}, "dimension = 1 : i64", folded.type);
   return folded;
@@ -109,30 +116,33 @@ const Primitive kFoldIn{.name = "fold_in",
 
 // ---- random_bits(key): element i is the exclusive or of the two words of threefry(key, i)
 
-// Bits for `keys`, one or [n, 2]; the counters start at zero for every key.
-std::string call_bits(Emitter& e, const Shape& shape, const std::string& keys, const TensorType& key_type) {
-  const bool several = key_type != kKeyType;
-  std::vector<int64_t> dims = shape.dims();
-  if (several) dims.insert(dims.begin(), key_type.shape[0]);
-  const Shape whole(dims);
+std::string call_bits(Emitter& e, const Shape& shape, const std::string& key) {
   const auto body = [&](const std::vector<std::string>& args) {
-    const auto [high, low] = positions(e, whole, several ? 1 : 0);
-    const auto [a, b] = threefry_rounds(e, whole, args[0], key_type, high, low);
-    return std::vector<std::string>{Words(e, whole).binary("xor", a, b)};
+    const auto [high, low] = positions(e, shape, 0);
+    const auto [a, b] = threefry_rounds(e, shape, args[0], high, low);
+    return std::vector<std::string>{Words(e, shape).binary("xor", a, b)};
   };
-  const std::string name = (several ? "random_bits_of_keys_" : "random_bits_") + shape_suffix(whole);
-  return e.call(name, {keys}, {key_type}, {words(whole)}, body)[0];
+  return e.call("random_bits_" + shape_suffix(shape), {key}, {kKeyType}, {words(shape)}, body)[0];
+}
+
+// Bits of one shape for each of n keys.
+std::vector<std::string> call_bits_of_keys(Emitter& e, const Shape& shape, const KeyWords& keys) {
+  const int64_t n = keys.shape[0];
+  std::vector<int64_t> dims = shape.dims();
+  dims.insert(dims.begin(), n);
+  const Shape whole(dims);
+  const std::vector<TensorType> results(static_cast<size_t>(n), words(shape));
+  return e.call("random_bits_of_keys_" + shape_suffix(whole), {keys.first, keys.second},
+                {words(keys.shape), words(keys.shape)}, results, [&](const std::vector<std::string>& args) {
+                  return threefry_rows(e, whole, {args[0], args[1], keys.shape});
+                });
 }
 
 // Draws of one shape under keys that were folded from the same one, such as the dropout masks of a model, are
 // made together while they are small: one loop to compile instead of one per draw.
 constexpr int64_t kMaxSharedWords = int64_t{1} << 20;
 
-struct SharedBits {
-  std::string name;
-  TensorType type;  // [n, shape...]
-  std::map<ValueId, int64_t> rows;
-};
+using SharedBits = std::map<ValueId, std::string>;  // names by the node's result; empty: not shared
 
 extern const Primitive kRandomBits;
 
@@ -144,32 +154,21 @@ const Node* folding(const Graph& graph, ValueId key) {
 }
 
 SharedBits share_bits(Emitter& e, ValueId base, const Shape& shape) {
-  SharedBits shared;
-  std::vector<const Node*> foldings;
+  std::vector<ValueId> results;
+  std::vector<uint32_t> constants;
   for (const Node& node : e.graph().nodes()) {
     if (node.primitive != &kRandomBits || !e.is_live(node.results[0])) continue;
     const Node* fold = folding(e.graph(), node.inputs[0]);
     if (fold == nullptr || fold->inputs[0] != base || e.type(node.results[0]).shape != shape) continue;
-    shared.rows[node.results[0]] = static_cast<int64_t>(foldings.size());
-    foldings.push_back(fold);
+    results.push_back(node.results[0]);
+    constants.push_back(std::any_cast<uint32_t>(fold->extra));
   }
-  const auto n = static_cast<int64_t>(foldings.size());
-  if (n < 2 || n * shape.size() > kMaxSharedWords) return shared;
-  const FoldedKeys& folded = folded_keys(e, base);
-  std::vector<std::string> parts;
-  for (const Node* fold : foldings)
-    parts.push_back(
-        slice_at(e, folded.name, folded.type, 0, folded.rows.at(std::any_cast<uint32_t>(fold->extra))));
-  const TensorType keys = words({n, 2});
-  const std::string joined =
-      e.op("stablehlo.concatenate", parts, std::vector<TensorType>(parts.size(), words({1, 2})),
-           "dimension = 0 : i64", keys);
-  std::vector<int64_t> dims = shape.dims();
-  dims.insert(dims.begin(), n);
-  shared.type = words(Shape(dims));
-  // The barrier keeps the compiler from computing all of it again at every reader.
-  shared.name = e.op("stablehlo.optimization_barrier", {call_bits(e, shape, joined, keys)}, {shared.type}, "",
-                     shared.type);
+  const auto n = static_cast<int64_t>(constants.size());
+  if (n < 2 || n * shape.size() > kMaxSharedWords) return {};
+  const std::vector<std::string> keys = fold_constants(e, base, constants);
+  const std::vector<std::string> names = call_bits_of_keys(e, shape, {keys[0], keys[1], Shape{n}});
+  SharedBits shared;
+  for (size_t i = 0; i < results.size(); ++i) shared[results[i]] = names[i];
   return shared;
 }
 
@@ -183,13 +182,13 @@ void emit_random_bits(Emitter& e, const Node& node) {
     auto found = by_shape.find(shape.dims());
     if (found == by_shape.end())
       found = by_shape.emplace(shape.dims(), share_bits(e, fold->inputs[0], shape)).first;
-    const SharedBits& shared = found->second;
-    if (!shared.name.empty()) {
-      e.bind(result, element_at(e, shared.name, shared.type, 0, shared.rows.at(result)));
+    auto shared = found->second.find(result);
+    if (shared != found->second.end()) {
+      e.bind(result, shared->second);
       return;
     }
   }
-  e.bind(result, call_bits(e, shape, e.name(node.inputs[0]), kKeyType));
+  e.bind(result, call_bits(e, shape, e.name(node.inputs[0])));
 }
 
 const Primitive kRandomBits{.name = "random_bits",

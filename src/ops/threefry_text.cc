@@ -20,11 +20,6 @@ const std::string& Words::constant(uint32_t value) {
   return name;
 }
 
-std::string Words::rotate_left(const std::string& a, int by) {
-  const std::string high = binary("shift_left", a, constant(static_cast<uint32_t>(by)));
-  return binary("or", high, binary("shift_right_logical", a, constant(static_cast<uint32_t>(32 - by))));
-}
-
 std::string Words::broadcast(const std::string& word, const TensorType& from) {
   if (from == type_) return word;
   std::vector<int64_t> axes(from.shape.rank());
@@ -57,29 +52,98 @@ std::string element_at(Emitter& e, const std::string& name, const TensorType& ty
               TensorType{type.dtype, Shape(without)});
 }
 
-std::pair<std::string, std::string> threefry_rounds(Emitter& e, const Shape& shape, const std::string& key,
-                                                    const TensorType& key_type, const std::string& high,
-                                                    const std::string& low) {
-  const size_t axis = key_type.shape.rank() - 1;
-  const Shape keys(std::vector<int64_t>(key_type.shape.begin(), key_type.shape.end() - 1));
-  Words k(e, keys), w(e, shape);
-  std::array<std::string, 3> schedule{element_at(e, key, key_type, axis, 0),
-                                      element_at(e, key, key_type, axis, 1), ""};
-  schedule[2] = k.binary("xor", k.binary("xor", schedule[0], schedule[1]), k.constant(kThreefryParity));
-  std::array<std::string, 3> wide;
-  for (size_t i = 0; i < 3; ++i) wide[i] = w.broadcast(schedule[i], k.type());
-  std::string a = high.empty() ? wide[0] : w.binary("add", high, wide[0]);
-  std::string b = w.binary("add", low, wide[1]);
-  for (uint32_t group = 0; group < 5; ++group) {
-    for (int rotation : kThreefryRotations[group % 2]) {
-      a = w.binary("add", a, b);
-      b = w.binary("xor", w.rotate_left(b, rotation), a);
-    }
-    a = w.binary("add", a, wide[(group + 1) % 3]);
-    const std::string step = k.binary("add", schedule[(group + 2) % 3], k.constant(group + 1));
-    b = w.binary("add", b, w.broadcast(step, k.type()));
+namespace {
+
+// Four mixing steps and the injection of two key words. `odd` is a bool scalar: it chooses the rotations.
+std::pair<std::string, std::string> mix(Words& w, Emitter& e, const std::string& odd, std::string a,
+                                        std::string b, const std::string& first_key,
+                                        const std::string& second_key) {
+  const TensorType scalar = words({}), predicate{DType::kBool, {}};
+  for (size_t i = 0; i < 4; ++i) {
+    auto amount = [&](bool right) {
+      auto bits = [&](size_t set) {
+        const int by = kThreefryRotations[set][i];
+        return e.splat(scalar, right ? 32 - by : by);
+      };
+      const std::string chosen =
+          e.op("stablehlo.select", {odd, bits(1), bits(0)}, {predicate, scalar, scalar}, "", scalar);
+      return w.broadcast(chosen, scalar);
+    };
+    a = w.binary("add", a, b);
+    const std::string high = w.binary("shift_left", b, amount(false));
+    b = w.binary("xor", w.binary("or", high, w.binary("shift_right_logical", b, amount(true))), a);
   }
-  return {a, b};
+  return {w.binary("add", a, first_key), w.binary("add", b, second_key)};
+}
+
+// A loop over the five groups of rounds. What a loop carries is stored, so the compiler cannot compute the
+// words again at every reader, as it does with straight-line code: for the dropout masks of a train step of
+// T5 small that took two thirds of the compile time. With `num_rows` the loop also carries the rows of the
+// exclusive or of both words as tensors of their own, taken from what it carried in, which costs a sixth
+// turn: readers of whole tensors compile to one kernel, readers of slices to one each.
+std::vector<std::string> threefry_loop(Emitter& e, const Shape& shape, const KeyWords& key,
+                                       const std::string& high, const std::string& low, int64_t num_rows) {
+  Words k(e, key.shape), w(e, shape);
+  const std::string parity =
+      k.binary("xor", k.binary("xor", key.first, key.second), k.constant(kThreefryParity));
+  const std::string wide = w.broadcast(key.first, k.type());
+  const std::string a = high.empty() ? wide : w.binary("add", high, wide);
+  const std::string b = w.binary("add", low, w.broadcast(key.second, k.type()));
+
+  // Carried: the group, both words, the key words in the order in which the group injects them, the rows.
+  const TensorType counter = words({}), predicate{DType::kBool, {}};
+  std::vector<TensorType> types{counter, w.type(), w.type(), k.type(), k.type(), k.type()};
+  std::vector<std::string> init{e.splat(counter, 0), a, b, key.second, parity, key.first};
+  const TensorType row =
+      num_rows == 0 ? counter : words(Shape(std::vector<int64_t>(shape.begin() + 1, shape.end())));
+  if (num_rows > 0) {
+    types.insert(types.end(), static_cast<size_t>(num_rows), row);
+    init.insert(init.end(), static_cast<size_t>(num_rows), e.splat(row, 0));
+  }
+  const std::string loop = e.begin_op("stablehlo.while", init, types.size());
+  auto compare = [&](const std::string& x, const std::string& y, std::string_view direction) {
+    return e.op("stablehlo.compare", {x, y}, {counter, counter},
+                fmt::format("comparison_direction = #stablehlo<comparison_direction {}>, compare_type = "
+                            "#stablehlo<comparison_type UNSIGNED>",
+                            direction),
+                predicate);
+  };
+  std::vector<std::string> args = e.begin_block(types);
+  e.end_block({compare(args[0], e.splat(counter, num_rows > 0 ? 6 : 5), "LT")}, {predicate});
+  args = e.begin_block(types, false);
+  Words inner(e, shape), inner_keys(e, key.shape), scalar(e, {});
+  const std::string next = scalar.binary("add", args[0], scalar.constant(1));
+  const std::string odd =
+      compare(scalar.binary("and", args[0], scalar.constant(1)), scalar.constant(1), "EQ");
+  const std::string second = inner_keys.binary("add", args[4], inner_keys.broadcast(next, counter));
+  const auto [mixed_a, mixed_b] = mix(inner, e, odd, args[1], args[2], inner.broadcast(args[3], k.type()),
+                                      inner.broadcast(second, k.type()));
+  std::vector<std::string> results{next, mixed_a, mixed_b, args[4], args[5], args[3]};
+  const std::string bits = num_rows > 0 ? inner.binary("xor", args[1], args[2]) : "";
+  for (int64_t i = 0; i < num_rows; ++i) results.push_back(element_at(e, bits, inner.type(), 0, i));
+  e.end_block(results, types);
+  e.end_op("", types, types);
+  if (num_rows == 0) return {loop + "#1", loop + "#2"};
+  std::vector<std::string> rows;
+  for (int64_t i = 0; i < num_rows; ++i) rows.push_back(fmt::format("{}#{}", loop, 6 + i));
+  return rows;
+}
+
+}  // namespace
+
+KeyWords key_words(Emitter& e, const std::string& key) {
+  return {element_at(e, key, kKeyType, 0, 0), element_at(e, key, kKeyType, 0, 1), Shape{}};
+}
+
+std::pair<std::string, std::string> threefry_rounds(Emitter& e, const Shape& shape, const std::string& key,
+                                                    const std::string& high, const std::string& low) {
+  const std::vector<std::string> out = threefry_loop(e, shape, key_words(e, key), high, low, 0);
+  return {out[0], out[1]};
+}
+
+std::vector<std::string> threefry_rows(Emitter& e, const Shape& shape, const KeyWords& keys) {
+  const auto [high, low] = positions(e, shape, 1);
+  return threefry_loop(e, shape, keys, high, low, shape[0]);
 }
 
 std::pair<std::string, std::string> positions(Emitter& e, const Shape& shape, size_t first) {

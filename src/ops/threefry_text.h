@@ -19,7 +19,6 @@ class Words {
   Words(Emitter& emitter, const Shape& shape) : e_(emitter), type_(words(shape)) {}
   std::string binary(std::string_view operation, const std::string& a, const std::string& b);
   const std::string& constant(uint32_t value);
-  std::string rotate_left(const std::string& a, int by);
   // Of a tensor with the leading axes only.
   std::string broadcast(const std::string& word, const TensorType& from);
   const TensorType& type() const { return type_; }
@@ -36,11 +35,20 @@ std::string slice_at(Emitter& e, const std::string& name, const TensorType& type
 std::string element_at(Emitter& e, const std::string& name, const TensorType& type, size_t axis,
                        int64_t index);
 
-// The two output words for counters of `shape`, under one key or under several, [n, 2], that belong to the
-// first axis of `shape`. An empty name of the high words stands for zeros.
+// The two words of one key, or of n keys: names of tensors of `shape`, () or [n].
+struct KeyWords {
+  std::string first, second;
+  Shape shape;
+};
+
+// The two output words for counters of `shape` under one key. An empty name of the high words stands for
+// zeros.
 std::pair<std::string, std::string> threefry_rounds(Emitter& e, const Shape& shape, const std::string& key,
-                                                    const TensorType& key_type, const std::string& high,
-                                                    const std::string& low);
+                                                    const std::string& high, const std::string& low);
+
+// Random bits, the exclusive or of the two words, for n keys: n tensors that make up `shape` [n, ...]. The
+// counters of every key start at zero.
+std::vector<std::string> threefry_rows(Emitter& e, const Shape& shape, const KeyWords& keys);
 
 // Row-major positions of the elements behind axis `first`, high and low words, built per axis so that a
 // partitioner can split them. The high words are empty where all are zero.

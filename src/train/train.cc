@@ -119,7 +119,7 @@ void Run::restore() {
     auto state = found->contents.files.find(kDatasetFile);
     if (state != found->contents.files.end()) {
       in_context("the input state of " + found->path.string(),
-                 [&] { batches_.restore(seqio::Json::parse(state->second)); });
+                 [&] { batches_.restore(seqio::from_bytes(state->second)); });
     } else if (trainer_.step() > 0) {
       log_warning("{} has no input state; the data starts from its beginning", found->path.string());
     }
@@ -212,7 +212,7 @@ void Run::save() {
   if (!config_.save || saved_step_ == trainer_.step()) return;
   collect();  // a state whose loss is not finite is not saved
   checkpoint::CheckpointContents contents{.arrays = trainer_.snapshot(), .files = {}};
-  if (config_.save->save_dataset) contents.files[kDatasetFile] = batches_.save().dump();
+  if (config_.save->save_dataset) contents.files[kDatasetFile] = seqio::to_bytes(batches_.save());
   checkpoints_->save_async(trainer_.step(), std::move(contents));
   saved_step_ = trainer_.step();
 }
@@ -238,7 +238,9 @@ TrainResult Run::train() {
   log_info("{} parameters, mesh {} x {} (data x model), model directory {}",
            format_count(nn::count_parameters(trainer_.param_specs())), config_.trainer.mesh.data,
            config_.trainer.mesh.model, dir_.string());
-  if (config_.run_eval_before_training && trainer_.step() == 0) evaluate();
+  // A run that is finished already is evaluated again, so that another split can be looked at.
+  const bool finished = trainer_.step() >= config_.total_steps;
+  if (finished || (config_.run_eval_before_training && trainer_.step() == 0)) evaluate();
   while (trainer_.step() < config_.total_steps && !stopping()) {
     step_until(next_stop());
     if (!stopping()) evaluate();
