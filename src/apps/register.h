@@ -10,8 +10,10 @@ namespace t5x::apps {
 
 void register_all(gin::Registry& registry, const ContextPtr& context);
 
-// seqio.*: vocabularies, features, sources, tasks, mixtures, the evaluator.
-void register_seqio(gin::Registry& registry, const ContextPtr& context);
+// Vocabularies of seqio and t5.
+void register_vocabularies(gin::Registry& registry, const ContextPtr& context);
+// seqio.*: features, sources, tasks, mixtures, the evaluator.
+void register_seqio(gin::Registry& registry);
 // seqio.preprocessors, t5.data.preprocessors, t5.evaluation.metrics and postprocessors.
 void register_preprocessors(gin::Registry& registry);
 void register_metrics(gin::Registry& registry);
@@ -23,6 +25,6 @@ void register_optimizers(gin::Registry& registry);
 void register_trainer(gin::Registry& registry);
 // t5x.utils and t5x.train.train, whose result is a TrainConfig; its mesh has the model axis only, as the
 // number of devices is not known yet.
-void register_train(gin::Registry& registry, const ContextPtr& context);
+void register_train(gin::Registry& registry);
 
 }  // namespace t5x::apps

@@ -1,9 +1,11 @@
 // The training program's configuration: t5x/utils.py and t5x/train.py.
+#include <algorithm>
 #include <chrono>
 
 #include "apps/register.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/strings.h"
 #include "gin/config.h"
 
 namespace t5x::apps {
@@ -236,7 +238,7 @@ Value make_train(const Args& args) {
 
 }  // namespace
 
-void register_train(gin::Registry& registry, const ContextPtr&) {
+void register_train(gin::Registry& registry) {
   register_utils(registry);
   gin::Reference evaluator;
   evaluator.name = "seqio.Evaluator";
@@ -276,13 +278,14 @@ void register_train(gin::Registry& registry, const ContextPtr&) {
 }
 
 void register_all(gin::Registry& registry, const ContextPtr& context) {
-  register_seqio(registry, context);
+  register_vocabularies(registry, context);
+  register_seqio(registry);
   register_preprocessors(registry);
   register_metrics(registry);
   register_models(registry);
   register_optimizers(registry);
   register_trainer(registry);
-  register_train(registry, context);
+  register_train(registry);
 }
 
 }  // namespace t5x::apps

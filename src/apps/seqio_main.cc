@@ -21,20 +21,18 @@ Commands:
 )";
 
 int run(const std::vector<std::string>& arguments) {
-  using namespace t5x;
-  using namespace t5x::apps;
   if (arguments.empty()) {
     fmt::print(stderr, "{}", kHelp);
-    return kExitUsage;
+    return t5x::apps::kExitUsage;
   }
   const std::string& command = arguments[0];
   if (command == "help" || command == "--help" || command == "-h") {
     fmt::print("{}", kHelp);
     return 0;
   }
-  if (command == "inspect") return inspect_command({arguments.begin() + 1, arguments.end()});
-  throw_error<UsageError>("unknown command '{}'{}; see seqio --help", command,
-                          did_you_mean(command, {"inspect", "help"}));
+  if (command == "inspect") return t5x::apps::inspect_command({arguments.begin() + 1, arguments.end()});
+  t5x::throw_error<t5x::apps::UsageError>("unknown command '{}'{}; see seqio --help", command,
+                                          t5x::did_you_mean(command, {"inspect", "help"}));
 }
 
 }  // namespace
