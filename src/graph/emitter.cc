@@ -145,34 +145,57 @@ std::vector<std::string> Emitter::op(std::string_view operation, const std::vect
   return names;
 }
 
+std::string Emitter::function_text(const std::vector<TensorType>& operands,
+                                   const std::vector<TensorType>& results, const FunctionBody& body) {
+  const std::string outer_text = std::exchange(text_, {}), outer_scope = std::exchange(scope_, {});
+  const int outer_depth = std::exchange(depth_, 1);
+  const int64_t outer_next = std::exchange(next_, 0);
+  std::string args;
+  std::vector<std::string> names;
+  for (const TensorType& operand : operands) {
+    names.push_back(fresh());
+    args += (args.empty() ? "" : ", ") + names.back() + ": " + operand.to_mlir();
+  }
+  text_ = fmt::format("({}) -> {} {{\n", args, types_text(results));
+  ++depth_;
+  const std::vector<std::string> outputs = body(names);
+  line(fmt::format("\"func.return\"({}) : {} -> ()", fmt::join(outputs, ", "), types_text(results)));
+  --depth_;
+  line("}");
+  depth_ = outer_depth;
+  scope_ = outer_scope;
+  next_ = outer_next;
+  return std::exchange(text_, outer_text);
+}
+
 std::vector<std::string> Emitter::call(const std::string& function, const std::vector<std::string>& operands,
                                        const std::vector<TensorType>& operand_types,
                                        const std::vector<TensorType>& results, const FunctionBody& body) {
-  if (!functions_.contains(function)) {
-    const std::string outer_text = std::exchange(text_, {}), outer_scope = std::exchange(scope_, {});
-    const int outer_depth = std::exchange(depth_, 1);
-    std::string args;
-    std::vector<std::string> names;
-    for (const TensorType& operand : operand_types) {
-      names.push_back(fresh());
-      args += (args.empty() ? "" : ", ") + names.back() + ": " + operand.to_mlir();
-    }
-    line(fmt::format("func.func private @{}({}) -> {} {{", function, args, types_text(results)));
-    ++depth_;
-    const std::vector<std::string> outputs = body(names);
-    line(fmt::format("\"func.return\"({}) : {} -> ()", fmt::join(outputs, ", "), types_text(results)));
-    --depth_;
-    line("}");
-    functions_[function] = std::exchange(text_, outer_text);
-    depth_ = outer_depth;
-    scope_ = outer_scope;
-  }
+  if (!functions_.contains(function)) functions_[function] = function_text(operand_types, results, body);
   return op("func.call", operands, operand_types, "callee = @" + function, results);
+}
+
+std::vector<std::string> Emitter::outline(const std::string& tag, const Graph& graph,
+                                          const std::vector<std::string>& args) {
+  if (partitioned_) return inline_graph(graph, args);
+  const bool outer_keep = std::exchange(keep_scope_, true);
+  std::string text =
+      function_text(graph.arg_types(), graph.output_types(), [&](const std::vector<std::string>& names) {
+        scope_ = tag;
+        return inline_graph(graph, names);
+      });
+  keep_scope_ = outer_keep;
+  const auto [found, fresh_text] = outlined_.try_emplace(text, fmt::format("{}_{}", tag, outlined_.size()));
+  if (fresh_text) functions_[found->second] = std::move(text);
+  // XLA inlines calls that do not carry this attribute.
+  return op("func.call", args, graph.arg_types(),
+            fmt::format("callee = @{}, mhlo.frontend_attributes = {{inlineable = \"false\"}}", found->second),
+            graph.output_types());
 }
 
 std::string Emitter::functions() const {
   std::string text;
-  for (const auto& [name, function] : functions_) text += function;
+  for (const auto& [name, function] : functions_) text += "  func.func private @" + name + function;
   return text;
 }
 
@@ -276,7 +299,7 @@ void Emitter::print_nodes() {
   const Graph& graph = *frames_.back().graph;
   for (const Node& node : graph.nodes()) {
     if (!t5x::is_live(node, frames_.back().live)) continue;
-    scope_ = graph.scopes()[static_cast<size_t>(node.scope)];
+    if (!keep_scope_) scope_ = graph.scopes()[static_cast<size_t>(node.scope)];
     if (node.primitive->emit != nullptr) {
       node.primitive->emit(*this, node);
     } else {
@@ -287,6 +310,7 @@ void Emitter::print_nodes() {
 
 std::string to_stablehlo(const Graph& graph, const ModuleOptions& options) {
   Emitter emitter;
+  emitter.set_partitioned(options.num_partitions > 1);
   auto attributes = [](const std::vector<std::string>& all, size_t i) {
     return i < all.size() && !all[i].empty() ? " {" + all[i] + "}" : std::string();
   };

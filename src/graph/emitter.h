@@ -40,9 +40,14 @@ class Emitter {
   std::vector<std::string> op(std::string_view operation, const std::vector<std::string>& operands,
                               const std::vector<TensorType>& operand_types, std::string_view attributes,
                               const std::vector<TensorType>& results);
+  using FunctionBody = std::function<std::vector<std::string>(const std::vector<std::string>&)>;
+  // Prints `graph` as a private function, one for all graphs that print alike, and calls it. The compiler
+  // keeps the call and compiles the function once. Partitioned modules get the nodes in place: their layouts
+  // cross no calls.
+  std::vector<std::string> outline(const std::string& tag, const Graph& graph,
+                                   const std::vector<std::string>& args);
   // Calls a private function of the module. The first call of a name prints it: `body` gets the names of its
   // arguments and returns those of its results.
-  using FunctionBody = std::function<std::vector<std::string>(const std::vector<std::string>&)>;
   std::vector<std::string> call(const std::string& function, const std::vector<std::string>& operands,
                                 const std::vector<TensorType>& operand_types,
                                 const std::vector<TensorType>& results, const FunctionBody& body);
@@ -70,6 +75,7 @@ class Emitter {
   void line(std::string_view text);
   void indent(int by) { depth_ += by; }
   std::string locations() const;
+  void set_partitioned(bool partitioned) { partitioned_ = partitioned; }
   // The private functions that were called.
   std::string functions() const;
 
@@ -81,6 +87,9 @@ class Emitter {
     std::map<std::pair<const Primitive*, ValueId>, std::any> memo = {};
   };
   std::string fresh() { return "%" + std::to_string(next_++); }
+  // "(%0: ...) -> (...) { ... }" of a private function, its values numbered from 0.
+  std::string function_text(const std::vector<TensorType>& operands, const std::vector<TensorType>& results,
+                            const FunctionBody& body);
   std::string location();
   void print_nodes();
 
@@ -89,8 +98,11 @@ class Emitter {
   int depth_ = 0;
   int64_t next_ = 0;
   std::map<std::string, std::string> functions_;  // name to text
-  std::vector<std::string> scopes_;               // interned locations
-  std::string scope_;                             // of the node being printed
+  std::map<std::string, std::string> outlined_;   // text to name
+  bool partitioned_ = false;
+  bool keep_scope_ = false;  // the nodes printed share one location, so that equal functions print alike
+  std::vector<std::string> scopes_;  // interned locations
+  std::string scope_;                // of the node being printed
 };
 
 }  // namespace t5x

@@ -39,6 +39,10 @@ enum class RematPolicy {
 // Runs `function`; during differentiation what it computes is computed again instead of kept.
 Tensors remat(const std::function<Tensors()>& function, RematPolicy policy = RematPolicy::kNothing);
 
+// Runs `function` as a function of the compiled program: equal ones, such as the update of parameters of one
+// shape, are compiled once. Not differentiable. In a partitioned program it runs in place.
+Tensors outline(const std::string& name, const std::function<Tensors()>& function);
+
 // A function with a derivative of its own. `forward` returns {outputs, residuals}; `backward` takes residuals
 // and cotangents (zeros where none arrived) and returns the gradients of `inputs`, empty handles for zero.
 // `forward` must mention no other differentiable tensors than `inputs`, `backward` no tensors but its

@@ -243,10 +243,21 @@ Update Adafactor::apply(const ParamInfos& infos, Tensor step, Tensor learning_ra
     const bool* fixed = std::get_if<bool>(&hp.multiply_by_parameter_scale);
     const bool scale_by_param =
         fixed != nullptr ? *fixed : std::get<HParamMap<bool>>(hp.multiply_by_parameter_scale)[path];
-    ParamUpdate result = update_param(factoring(path, info), hp, s, scale_by_param,
-                                      entry(used, path, "gradient"), entry(params, path, "parameter"), slots);
-    update.params[path] = result.param;
-    for (const auto& [slot, value] : result.slots) update.state[path + "/" + slot] = value;
+    const Factoring factors = factoring(path, info);
+    const Tensor gradient = entry(used, path, "gradient"), param = entry(params, path, "parameter");
+    // Parameters of one shape share one compiled update.
+    std::vector<std::string> slot_names;
+    const ops::Tensors results = ops::outline("adafactor", [&] {
+      const ParamUpdate result = update_param(factors, hp, s, scale_by_param, gradient, param, slots);
+      ops::Tensors values{result.param};
+      for (const auto& [slot, value] : result.slots) {
+        slot_names.push_back(slot);
+        values.push_back(value);
+      }
+      return values;
+    });
+    update.params[path] = results[0];
+    for (size_t i = 0; i < slot_names.size(); ++i) update.state[path + "/" + slot_names[i]] = results[i + 1];
   }
   return update;
 }
