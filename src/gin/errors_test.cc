@@ -151,7 +151,7 @@ TEST(BadConfig, ErrorInsideACallSaysHowItGotThere) {
   Config config(test.registry);
   config.parse_string("DatasetConfig.seed = @add()\nadd.a = 1", "x.gin");
   EXPECT_THAT(error_of([&] { config.call("DatasetConfig"); }),
-              HasSubstr("'t5x.utils.DatasetConfig.seed', set at x.gin:1"));
+              HasSubstr("\n  in 't5x.utils.DatasetConfig.seed', set at x.gin:1"));
 }
 
 TEST(BadFile, MissingFileListsWhereItLooked) {

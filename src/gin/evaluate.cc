@@ -246,7 +246,7 @@ Args Evaluator::collect(const Configurable& target, const Kwargs& kwargs, bool w
           target.name, name, value.location().str(), flag_for(t_scope, target, name, *config_.registry_));
     }
     return in_context(
-        fmt::format("in '{}.{}', set at {}", scoped_name(t_scope, target), name, value.location().str()),
+        fmt::format("'{}.{}', set at {}", scoped_name(t_scope, target), name, value.location().str()),
         [&] { return evaluate(value); });
   };
   std::string missing;
@@ -334,7 +334,7 @@ Value Evaluator::call(const Reference& reference, const Kwargs& kwargs, const Lo
                                             [](const auto& entry) { return has_pending(entry.second); }));
   if (waits || !target.call) return Value(Pending{fmt::format("'{}'", target.name)});
   const FreshStack fresh;
-  return in_context(fmt::format("in a call of '{}'", scoped_name(t_scope, target)),
+  return in_context(fmt::format("a call of '{}'", scoped_name(t_scope, target)),
                     [&] { return target.call(args); });
 }
 
