@@ -59,6 +59,21 @@ seqio::BatchIterator training_batches(const TrainConfig& config) {
       std::make_shared<seqio::EncDecFeatureConverter>(seqio::ConverterOptions{.pack = data.pack}), options);
 }
 
+// Throws TrainError if an array holds a number that is not finite: a step's loss is that of the state before
+// its update, so a state can be broken although the loss is not. `kept`: what can be continued from.
+void check_finite(const NamedArrays& state, int64_t step, const std::string& kept) {
+  for (const auto& [name, array] : state) {
+    if (array.dtype() != DType::kFloat32) continue;
+    for (float value : array.values<float>()) {
+      if (std::isfinite(value)) continue;
+      throw_error<TrainError>(
+          "the update of step {} left '{}' with a value of {}, so that state is not saved; {}. Lower the "
+          "learning rate or lengthen the warm-up",
+          step, name, value, kept);
+    }
+  }
+}
+
 class Run {
  public:
   Run(const pjrt::Client& client, const TrainConfig& config, const CompileCache* cache);
@@ -73,6 +88,7 @@ class Run {
   void evaluate();
   void save();
   int64_t next_stop() const;
+  std::string describe_kept() const;
   bool stopping() const { return stop_signal != 0; }
 
   const TrainConfig& config_;
@@ -148,19 +164,22 @@ int64_t Run::next_stop() const {
   return stop;
 }
 
+std::string Run::describe_kept() const {
+  return saved_step_ < 0
+             ? "no checkpoint had been saved"
+             : fmt::format("the checkpoint of step {} in '{}' is kept", saved_step_, dir_.string());
+}
+
 void Run::collect() {
   if (!pending_) return;
   const MetricSums sums = pending_->get();
   pending_.reset();
   if (!std::isfinite(sums.at("loss")) || !std::isfinite(sums.at("gradient_norm"))) {
-    const std::string kept = saved_step_ >= 0 ? fmt::format("the checkpoint of step {} in '{}' is kept",
-                                                            saved_step_, dir_.string())
-                                              : "no checkpoint had been saved";
     throw_error<TrainError>(
         "the loss is not finite at step {} (loss {}, gradient norm {}); {}. Lower the learning rate, "
         "lengthen the warm-up, or look "
         "at the batch of that step; a restart continues from the last checkpoint",
-        pending_step_, sums.at("loss"), sums.at("gradient_norm"), kept);
+        pending_step_, sums.at("loss"), sums.at("gradient_norm"), describe_kept());
   }
   window_.add(sums);
   progress_.add(sums);
@@ -212,6 +231,7 @@ void Run::save() {
   if (!config_.save || saved_step_ == trainer_.step()) return;
   collect();  // a state whose loss is not finite is not saved
   checkpoint::CheckpointContents contents{.arrays = trainer_.snapshot(), .files = {}};
+  check_finite(contents.arrays, trainer_.step(), describe_kept());
   if (config_.save->save_dataset) contents.files[kDatasetFile] = seqio::to_bytes(batches_.save());
   checkpoints_->save_async(trainer_.step(), std::move(contents));
   saved_step_ = trainer_.step();
