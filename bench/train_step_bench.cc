@@ -5,7 +5,8 @@
 //   train_step_bench DIR [--steps N]     DIR holds small_f32_train_step.mlir.gz, .io.json, and the same
 //   without _f32
 //
-// The memory of each program is that of a child process that runs it alone (--only ours|peer NAME).
+// The memory of each program is that of a child process that runs it alone (--only ours|peer NAME). At last
+// the program `t5x` beside this one is started as a user starts it (start.h).
 #include <sys/wait.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -20,6 +21,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "bench/figures.h"
+#include "bench/start.h"
 #include "optim/adafactor.h"
 #include "train/trainer.h"
 
@@ -240,7 +242,9 @@ int main_checked(int argc, char** argv) {
     return 2;
   }
   if (only.empty()) {
-    run(fs::read_symlink("/proc/self/exe").string(), dir, std::max(1, steps));
+    const fs::path self = fs::read_symlink("/proc/self/exe");
+    run(self.string(), dir, std::max(1, steps));
+    measure_start((self.parent_path() / "t5x").string());
     return 0;
   }
   const pjrt::Client client = pjrt::Client::create();
