@@ -27,6 +27,7 @@ MIXTURE_OR_TASK_NAME = @seqio.Task()
 TASK_FEATURE_LENGTHS = {'inputs': 128, 'targets': 32}
 BATCH_SIZE = 8
 RANDOM_SEED = 0
+DROPOUT_RATE = 0.1
 USE_CACHED_TASKS = False
 DATA_DIR = %gin.REQUIRED
 seqio.Task:
