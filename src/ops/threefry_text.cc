@@ -78,9 +78,9 @@ std::pair<std::string, std::string> mix(Words& w, Emitter& e, const std::string&
 
 // A loop over the five groups of rounds. What a loop carries is stored, so the compiler cannot compute the
 // words again at every reader, as it does with straight-line code: for the dropout masks of a train step of
-// T5 small that took two thirds of the compile time. With `num_rows` the loop also carries the rows of the
-// exclusive or of both words as tensors of their own, taken from what it carried in, which costs a sixth
-// turn: readers of whole tensors compile to one kernel, readers of slices to one each.
+// T5 small that took two thirds of the compile time. With `num_rows` the results are the rows of the
+// exclusive or of both words, sliced at indices that the loop carries as well: readers of slices at constants
+// would compile to a kernel each, readers of slices at indices that only the run knows are one kernel.
 std::vector<std::string> threefry_loop(Emitter& e, const Shape& shape, const KeyWords& key,
                                        const std::string& high, const std::string& low, int64_t num_rows) {
   Words k(e, key.shape), w(e, shape);
@@ -94,11 +94,9 @@ std::vector<std::string> threefry_loop(Emitter& e, const Shape& shape, const Key
   const TensorType counter = words({}), predicate{DType::kBool, {}};
   std::vector<TensorType> types{counter, w.type(), w.type(), k.type(), k.type(), k.type()};
   std::vector<std::string> init{e.splat(counter, 0), a, b, key.second, parity, key.first};
-  const TensorType row =
-      num_rows == 0 ? counter : words(Shape(std::vector<int64_t>(shape.begin() + 1, shape.end())));
-  if (num_rows > 0) {
-    types.insert(types.end(), static_cast<size_t>(num_rows), row);
-    init.insert(init.end(), static_cast<size_t>(num_rows), e.splat(row, 0));
+  for (int64_t i = 0; i < num_rows; ++i) {
+    types.push_back(counter);
+    init.push_back(e.splat(counter, static_cast<double>(i)));
   }
   const std::string loop = e.begin_op("stablehlo.while", init, types.size());
   auto compare = [&](const std::string& x, const std::string& y, std::string_view direction) {
@@ -109,7 +107,7 @@ std::vector<std::string> threefry_loop(Emitter& e, const Shape& shape, const Key
                 predicate);
   };
   std::vector<std::string> args = e.begin_block(types);
-  e.end_block({compare(args[0], e.splat(counter, num_rows > 0 ? 6 : 5), "LT")}, {predicate});
+  e.end_block({compare(args[0], e.splat(counter, 5), "LT")}, {predicate});
   args = e.begin_block(types, false);
   Words inner(e, shape), inner_keys(e, key.shape), scalar(e, {});
   const std::string next = scalar.binary("add", args[0], scalar.constant(1));
@@ -119,13 +117,30 @@ std::vector<std::string> threefry_loop(Emitter& e, const Shape& shape, const Key
   const auto [mixed_a, mixed_b] = mix(inner, e, odd, args[1], args[2], inner.broadcast(args[3], k.type()),
                                       inner.broadcast(second, k.type()));
   std::vector<std::string> results{next, mixed_a, mixed_b, args[4], args[5], args[3]};
-  const std::string bits = num_rows > 0 ? inner.binary("xor", args[1], args[2]) : "";
-  for (int64_t i = 0; i < num_rows; ++i) results.push_back(element_at(e, bits, inner.type(), 0, i));
+  // Zero, which the compiler does not know.
+  const std::string drift = scalar.binary("shift_right_logical", args[0], scalar.constant(3));
+  for (size_t i = 6; i < args.size(); ++i) results.push_back(scalar.binary("add", args[i], drift));
   e.end_block(results, types);
   e.end_op("", types, types);
   if (num_rows == 0) return {loop + "#1", loop + "#2"};
+
+  const std::string bits = w.binary("xor", loop + "#1", loop + "#2");
+  std::vector<int64_t> sizes = shape.dims();
+  sizes[0] = 1;
+  const TensorType slice = words(Shape(sizes)),
+                   row = words(Shape(std::vector<int64_t>(sizes.begin() + 1, sizes.end())));
+  const std::string zero = e.splat(counter, 0);
+  std::vector<TensorType> operand_types(shape.rank() + 1, counter);
+  operand_types[0] = w.type();
   std::vector<std::string> rows;
-  for (int64_t i = 0; i < num_rows; ++i) rows.push_back(fmt::format("{}#{}", loop, 6 + i));
+  for (int64_t i = 0; i < num_rows; ++i) {
+    std::vector<std::string> operands(shape.rank() + 1, zero);
+    operands[0] = bits;
+    operands[1] = fmt::format("{}#{}", loop, 6 + i);
+    const std::string part = e.op("stablehlo.dynamic_slice", operands, operand_types,
+                                  "slice_sizes = " + to_mlir(Attribute(sizes)), slice);
+    rows.push_back(e.op("stablehlo.reshape", {part}, {slice}, "", row));
+  }
   return rows;
 }
 
