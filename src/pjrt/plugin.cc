@@ -18,9 +18,7 @@
 #ifdef __SANITIZE_THREAD__
 // Plugins are not instrumented, so ThreadSanitizer cannot see how they synchronise.
 extern "C" const char* __tsan_default_suppressions();
-extern "C" const char* __tsan_default_suppressions() {
-  return "race:libpjrt_cpu.so\n";
-}
+extern "C" const char* __tsan_default_suppressions() { return "race:libpjrt_cpu.so\n"; }
 #endif
 
 namespace t5x::pjrt {
