@@ -1,4 +1,5 @@
-// Golden files of the tests: those of the repository, and all of them where T5X_GOLDEN_DIR names a directory.
+// Golden files of the tests: those of the repository, and all of them where
+// T5X_GOLDEN_DIR names a directory whose folder seqio/ holds them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +19,7 @@ inline std::string golden_path(const std::string& file) {
 
 inline std::string full_golden_dir() {
   const char* dir = std::getenv("T5X_GOLDEN_DIR");
-  return dir == nullptr ? "" : dir;
+  return dir == nullptr ? "" : std::string(dir) + "/seqio";
 }
 
 struct Golden {
