@@ -13,6 +13,7 @@
 #include "decode/predict.h"
 #include "graph/basic.h"
 #include "graph/grad.h"
+#include "graph/stablehlo.h"
 #include "models/encoder_decoder.h"
 #include "ops/ops.h"
 #include "optim/adafactor.h"
@@ -57,13 +58,15 @@ models::T5Config fact() {
   return config;
 }
 
-// Traces `function` over named arrays and runs it: the results by name.
-Arrays run_named(const Arrays& inputs, const std::function<nn::TensorMap(const nn::TensorMap&)>& function) {
+// `function` traced over arrays of the types of `inputs` and compiled: from arrays to results, by name.
+using NamedFunction = std::function<Arrays(const Arrays&)>;
+NamedFunction compile_named(const Arrays& inputs,
+                            const std::function<nn::TensorMap(const nn::TensorMap&)>& function) {
   std::vector<TensorType> types;
-  std::vector<Array> values;
+  std::vector<pjrt::ArgumentSpec> arguments;
   for (const auto& [name, array] : inputs) {
     types.push_back({array.dtype(), array.shape()});
-    values.push_back(array);
+    arguments.push_back({.spec = {array.dtype(), array.shape()}, .name = name});
   }
   std::vector<std::string> names;
   auto graph = trace(types, [&](const std::vector<Tensor>& args) {
@@ -77,10 +80,22 @@ Arrays run_named(const Arrays& inputs, const std::function<nn::TensorMap(const n
     }
     return outputs;
   });
-  const std::vector<Array> results = run(*graph, values);
-  Arrays out;
-  for (size_t i = 0; i < names.size(); ++i) out[names[i]] = results[i];
-  return out;
+  auto executable =
+      std::make_shared<pjrt::Executable>(default_client().compile(to_stablehlo(*graph), arguments));
+  return [executable, names](const Arrays& values) {
+    std::vector<pjrt::Buffer> buffers;
+    std::vector<pjrt::Buffer*> pointers;
+    for (const auto& [name, array] : values) buffers.push_back(default_client().to_device(array));
+    for (pjrt::Buffer& buffer : buffers) pointers.push_back(&buffer);
+    const std::vector<pjrt::Buffer> results = executable->execute(std::span<pjrt::Buffer* const>(pointers));
+    Arrays out;
+    for (size_t i = 0; i < names.size(); ++i) out[names[i]] = results[i].to_host();
+    return out;
+  };
+}
+
+Arrays run_named(const Arrays& inputs, const std::function<nn::TensorMap(const nn::TensorMap&)>& function) {
+  return compile_named(inputs, function)(inputs);
 }
 
 nn::TensorMap part(const nn::TensorMap& all, const std::string& prefix) {
@@ -286,21 +301,23 @@ void expect_adafactor(const models::T5Config& config, const std::string& folder,
   for (const auto& [name, type] : adafactor.state_types(params))
     state["state/" + name] = Array(type.dtype, type.shape);
   const Arrays batch = below(load(folder + "/batches.safetensors"), "packed/");
-  for (int64_t step = 0; step < steps; ++step) {
-    Arrays inputs = state;
-    for (const auto& [name, array] : batch) inputs["batch/" + name] = array;
-    inputs["step"] = Array::scalar<int32_t>(static_cast<int32_t>(step));
-    state = run_named(inputs, [&](const nn::TensorMap& in) {
-      const nn::TensorMap values = part(in, "params/");
-      const nn::TensorMap gradients = part(loss_and_gradients(model, values, part(in, "batch/")), "grad/");
-      const optim::Update update = adafactor.apply(params, in.at("step"), full({DType::kFloat32, {}}, 0.001),
-                                                   gradients, values, part(in, "state/"));
-      nn::TensorMap out;
-      for (const auto& [name, tensor] : update.params) out["params/" + name] = tensor;
-      for (const auto& [name, tensor] : update.state) out["state/" + name] = tensor;
-      return out;
-    });
-  }
+  auto inputs = [&](int64_t step) {
+    Arrays all = state;
+    for (const auto& [name, array] : batch) all["batch/" + name] = array;
+    all["step"] = Array::scalar<int32_t>(static_cast<int32_t>(step));
+    return all;
+  };
+  const NamedFunction update_step = compile_named(inputs(0), [&](const nn::TensorMap& in) {
+    const nn::TensorMap values = part(in, "params/");
+    const nn::TensorMap gradients = part(loss_and_gradients(model, values, part(in, "batch/")), "grad/");
+    const optim::Update update = adafactor.apply(params, in.at("step"), full({DType::kFloat32, {}}, 0.001),
+                                                 gradients, values, part(in, "state/"));
+    nn::TensorMap out;
+    for (const auto& [name, tensor] : update.params) out["params/" + name] = tensor;
+    for (const auto& [name, tensor] : update.state) out["state/" + name] = tensor;
+    return out;
+  });
+  for (int64_t step = 0; step < steps; ++step) state = update_step(inputs(step));
   const Arrays want = below(load(folder + "/" + file), fmt::format("step{}/", steps));
   expect_close(below(state, "params/"), below(want, "params/"));
   expect_close(below(state, "state/"), below(want, "state/"));
