@@ -86,6 +86,7 @@ NamedFunction compile_named(const Arrays& inputs,
     std::vector<pjrt::Buffer> buffers;
     std::vector<pjrt::Buffer*> pointers;
     for (const auto& [name, array] : values) buffers.push_back(default_client().to_device(array));
+    pointers.reserve(buffers.size());
     for (pjrt::Buffer& buffer : buffers) pointers.push_back(&buffer);
     const std::vector<pjrt::Buffer> results = executable->execute(std::span<pjrt::Buffer* const>(pointers));
     Arrays out;
