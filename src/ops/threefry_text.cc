@@ -28,6 +28,9 @@ std::string Words::broadcast(const std::string& word, const TensorType& from) {
                "broadcast_dimensions = " + to_mlir(Attribute(axes)), type_);
 }
 
+namespace {
+
+// Element `index` of an axis, which stays with size 1.
 std::string slice_at(Emitter& e, const std::string& name, const TensorType& type, size_t axis,
                      int64_t index) {
   std::vector<int64_t> starts(type.shape.rank(), 0), limits = type.shape.dims(),
@@ -41,6 +44,8 @@ std::string slice_at(Emitter& e, const std::string& name, const TensorType& type
                   to_mlir(Attribute(limits)), to_mlir(Attribute(strides)));
   return e.op("stablehlo.slice", {name}, {type}, attributes, {type.dtype, Shape(dims)});
 }
+
+}  // namespace
 
 std::string element_at(Emitter& e, const std::string& name, const TensorType& type, size_t axis,
                        int64_t index) {

@@ -29,9 +29,7 @@ class Words {
   std::map<uint32_t, std::string> constants_;
 };
 
-// Element `index` of an axis, which stays with size 1.
-std::string slice_at(Emitter& e, const std::string& name, const TensorType& type, size_t axis, int64_t index);
-// The same without that axis.
+// Element `index` of an axis, without that axis.
 std::string element_at(Emitter& e, const std::string& name, const TensorType& type, size_t axis,
                        int64_t index);
 

@@ -133,9 +133,12 @@ std::string describe_types(const models::BatchTypes& types) {
 std::string describe(const decode::PredictOptions& options) {
   const decode::BeamSearchOptions& beam = options.beam;
   const decode::SampleOptions& sample = options.sample;
-  return fmt::format(":{}:{}:{}:{}:{}:{}:{}:{}:{}", static_cast<int>(options.method),
+  auto limit = [](const std::optional<int64_t>& steps) { return steps ? std::to_string(*steps) : "none"; };
+  return fmt::format(":{}:{}:{}:{}:{}:{}:{}:{}:{}:{}:{}:{}:{}:{}", static_cast<int>(options.method),
                      options.prompt_with_targets, beam.eos_id, beam.num_decodes, beam.alpha,
-                     sample.num_decodes, sample.temperature, sample.topk, sample.topp);
+                     limit(beam.max_decode_len), sample.eos_id, sample.num_decodes, sample.temperature,
+                     sample.topk, sample.topp, limit(sample.max_decode_steps),
+                     limit(sample.max_decode_steps_hard_limit), sample.rescale_log_probs);
 }
 
 }  // namespace t5x
